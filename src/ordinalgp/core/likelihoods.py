@@ -1,0 +1,263 @@
+"""Likelihoods of one observation given its projected latent value.
+
+A likelihood is one scalar function, log E[p(y|u)] for u ~ N(mean, var), with derivatives.
+With ``var = 0`` it is the log likelihood itself (Laplace), with the cavity's moments EP's
+tilted normaliser, with the predictive moments the log predictive probability.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy.special import logsumexp, ndtri
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.special import Interval, cut_normal, hermite
+
+# Search bounds in natural units; wide enough that a unit-variance latent never meets them
+# unless the data leave a parameter undetermined (an absent level, separable classes).
+NOISE_BOUNDS = (1e-3, 1e3)
+THRESHOLD_BOUNDS = (-1e3, 1e3)
+GAP_BOUNDS = (1e-6, 1e3)
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """log E[p(y|u)] and its derivatives in the mean, each of shape (m,)."""
+
+    value: FloatArray
+    d1: FloatArray
+    d2: FloatArray
+    d3: FloatArray
+
+
+@dataclass(frozen=True)
+class ThetaDerivatives:
+    """Derivatives in theta of ``value``, ``d1`` and ``d2``, each of shape (p, m)."""
+
+    value: FloatArray
+    d1: FloatArray
+    d2: FloatArray
+
+
+@dataclass(frozen=True)
+class ExpectedLog:
+    """E[log p(y|u)] for u ~ N(mean, var), with derivatives in mean, var and theta."""
+
+    value: FloatArray
+    d_mean: FloatArray
+    d_var: FloatArray
+    d_theta: FloatArray
+
+
+class Likelihood(Protocol):
+    """What the engine asks of a likelihood."""
+
+    @property
+    def theta(self) -> FloatArray:
+        """Unconstrained parameters, the twin of ``kernel.theta``."""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Search bounds of ``theta``, shape (p, 2)."""
+
+    def clone_with_theta(self, theta: FloatArray) -> Self:
+        """Return the same likelihood with other parameters."""
+
+    def log_expectation(self, y: Any, mean: FloatArray, var: FloatArray) -> Smoothed:
+        """log E[p(y|u)] with derivatives in ``mean``."""
+
+    def theta_derivatives(self, y: Any, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
+        """Differentiate ``value``, ``d1`` and ``d2`` in ``theta``."""
+
+
+def expected_log(
+    likelihood: Likelihood, y: Any, mean: FloatArray, var: FloatArray, order: int = 32
+) -> ExpectedLog:
+    """E[log p(y|u)] by Gauss-Hermite quadrature, as in App. C of [Chu05]_."""
+    nodes, log_weights = hermite(order)
+    sd = np.sqrt(var)
+    u = mean + nodes[:, None] * sd
+    ys, flat = np.tile(y, order), u.ravel()
+    point = likelihood.log_expectation(ys, flat, np.zeros_like(flat))
+    theta = likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value
+    weights = np.exp(log_weights)
+    d1, d2 = point.d1.reshape(u.shape), point.d2.reshape(u.shape)
+    # The slope of the rule itself; E[d2]/2 is its limit where the spread vanishes.
+    wide = sd > 1e-6
+    d_var = np.where(wide, (weights * nodes) @ d1 / np.where(wide, sd, 1.0), weights @ d2) / 2
+    return ExpectedLog(
+        value=weights @ point.value.reshape(u.shape),
+        d_mean=weights @ d1,
+        d_var=d_var,
+        d_theta=np.einsum("k,pkm->pm", weights, theta.reshape(-1, *u.shape)),
+    )
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Parameters of a threshold model: noise and b_1 < ... < b_{r-1}, packed as in App. A.
+
+    theta = [log noise, b_1, log gaps]. The gaps are kept, not their sums: a narrow level's
+    width would be lost in the difference of two thresholds.
+    """
+
+    noise: float
+    first: float
+    gaps: FloatArray
+
+    @classmethod
+    def from_thresholds(cls, thresholds: Any, noise: float) -> Self:
+        """Build from increasing ``thresholds`` of shape (r - 1,)."""
+        b = np.asarray(thresholds, dtype=float)
+        return cls(float(noise), float(b[0]), np.diff(b))
+
+    @classmethod
+    def paper_start(cls, n_levels: int) -> Self:
+        """Start as footnote 6 of [Chu05]_: noise 1, b_1 = -1, gaps 2/r."""
+        return cls(1.0, -1.0, np.full(n_levels - 2, 2.0 / n_levels))
+
+    @property
+    def n_levels(self) -> int:
+        """Number r of levels."""
+        return len(self.gaps) + 2
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """b_1 < ... < b_{r-1}."""
+        return self.first + np.concatenate([[0.0], np.cumsum(self.gaps)])
+
+    @property
+    def theta(self) -> FloatArray:
+        """[log noise, b_1, log gaps], shape (r,)."""
+        return np.concatenate([[np.log(self.noise), self.first], np.log(self.gaps)])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Search bounds of theta, shape (r, 2)."""
+        gaps = [np.log(GAP_BOUNDS)] * len(self.gaps)
+        return np.array([np.log(NOISE_BOUNDS), THRESHOLD_BOUNDS, *gaps])
+
+    def clone_with_theta(self, theta: FloatArray) -> Self:
+        """Return the same model with other parameters."""
+        return type(self)(float(np.exp(theta[0])), float(theta[1]), np.exp(theta[2:]))
+
+    def edges(
+        self, y: IntArray, mean: FloatArray, scale: FloatArray | float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Standardised lower edge, upper edge and width of each level ``y``."""
+        b = np.concatenate([[-np.inf], self.thresholds, [np.inf]])
+        widths = np.concatenate([[np.inf], self.gaps, [np.inf]])
+        return (b[y] - mean) / scale, (b[y + 1] - mean) / scale, widths[y] / scale
+
+    def pack(
+        self, y: IntArray, d_lo: FloatArray, d_hi: FloatArray, d_log_noise: FloatArray
+    ) -> FloatArray:
+        """Chain derivatives in the two edges to theta, shape (r, m)."""
+        out = np.empty((self.n_levels, len(y)))
+        out[0] = d_log_noise
+        out[1] = d_lo + d_hi
+        # Gap j moves every threshold above it: the upper edge of levels above j,
+        # the lower edge of those above j + 1.
+        j = np.arange(len(self.gaps))[:, None]
+        out[2:] = self.gaps[:, None] * ((y > j) * d_hi + (y > j + 1) * d_lo)
+        return out
+
+    def _by_level(self, mean: FloatArray, var: FloatArray) -> tuple[IntArray, ...]:
+        """Every (row, level) pair, flattened."""
+        r, m = self.n_levels, len(mean)
+        return np.tile(np.arange(r), m), np.repeat(mean, r), np.repeat(var, r)
+
+    def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_."""
+        y, mean, var = self._by_level(np.asarray(mean, float), np.asarray(var, float))
+        log_p = self.log_expectation(y, mean, var).value.reshape(-1, self.n_levels)
+        p: FloatArray = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+        return p
+
+    def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
+        """log E[p(y|u)] with derivatives in ``mean``."""
+        raise TypeError("use OrdinalProbit or OrdinalLogit")
+
+
+class OrdinalProbit(Thresholds):
+    """P(y|u) = Phi((b_y - u)/noise) - Phi((b_{y-1} - u)/noise): eq. (5) of [Chu05]_."""
+
+    @classmethod
+    def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
+        """Thresholds that give the observed level frequencies under the prior."""
+        share = np.cumsum((counts + 0.5) / np.sum(counts + 0.5))[:-1]
+        return cls.from_thresholds(np.hypot(noise, np.sqrt(latent_var)) * ndtri(share), noise)
+
+    def _cut(
+        self, y: IntArray, mean: FloatArray, var: FloatArray
+    ) -> tuple[Interval, FloatArray]:
+        s = np.sqrt(self.noise**2 + var)
+        return cut_normal(*self.edges(y, mean, s)), s
+
+    def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
+        """Log probability that N(mean, var + noise^2) falls between the thresholds of y.
+
+        With ``var = 0`` this is eq. (5) of [Chu05]_, with derivatives (6) and (7);
+        with the predictive variance, eq. (18). ``y`` holds codes 0..r-1, all shapes (m,).
+        """
+        cut, s = self._cut(y, mean, var)
+        return Smoothed(cut.log_mass, cut.mean / s, -cut.information / s**2, cut.third / s**3)
+
+    def theta_derivatives(self, y: IntArray, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
+        """Derivatives in theta, App. A of [Chu05]_: mass added at an edge moves the moments."""
+        cut, s = self._cut(y, mean, var)
+        lo, hi = cut.lo_density, cut.hi_density
+        hi_var, lo_var = hi * (cut.above**2 - cut.var), -lo * (cut.below**2 - cut.var)
+        # value, mean and variance of the cut variable react to each edge as follows.
+        edges = ((-lo / s, hi / s), (lo * cut.below / s**2, hi * cut.above / s**2))
+        edges += ((lo_var / s**3, hi_var / s**3),)
+        share = self.noise**2 / s**2  # d log s / d log noise
+        stretch = (cut.mean - cut.below) * lo_var + (cut.mean + cut.above) * hi_var
+        noise = (
+            share * (cut.mean**2 - cut.information),
+            share * (cut.third - 2 * cut.mean * cut.information) / s,
+            share * (2 * cut.information - stretch) / s**2,
+        )
+        packed = [self.pack(y, *edge, n) for edge, n in zip(edges, noise, strict=True)]
+        return ThetaDerivatives(*packed)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """p(y|u) = N(y; u, noise^2); theta = [log noise]."""
+
+    noise: float
+
+    @property
+    def theta(self) -> FloatArray:
+        """[log noise]."""
+        return np.array([np.log(self.noise)])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Search bounds of theta, shape (1, 2)."""
+        return np.array([np.log(NOISE_BOUNDS)])
+
+    def clone_with_theta(self, theta: FloatArray) -> Self:
+        """Return the same likelihood with other noise."""
+        return type(self)(float(np.exp(theta[0])))
+
+    def log_expectation(self, y: FloatArray, mean: FloatArray, var: FloatArray) -> Smoothed:
+        """Log density of y under N(mean, var + noise^2)."""
+        precision = 1 / (self.noise**2 + var)
+        d1 = (y - mean) * precision
+        value = 0.5 * (np.log(precision / (2 * np.pi)) - d1 * (y - mean))
+        return Smoothed(value, d1, -precision * np.ones_like(d1), np.zeros_like(d1))
+
+    def theta_derivatives(
+        self, y: FloatArray, mean: FloatArray, var: FloatArray
+    ) -> ThetaDerivatives:
+        """Noise acts as variance: d/d log noise = 2 noise^2 d/d var."""
+        at = self.log_expectation(y, mean, var)
+        chain = self.noise**2
+        return ThetaDerivatives(
+            chain * (at.d2 + at.d1**2)[None],
+            chain * (2 * at.d1 * at.d2)[None],
+            chain * (2 * at.d2**2)[None],
+        )

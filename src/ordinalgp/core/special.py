@@ -1,0 +1,135 @@
+"""The normal distribution cut to an interval: log mass, cumulants and edge densities.
+
+Everything an ordinal probit needs. If x ~ N(0, 1) is cut to (lo, hi), then
+log P(lo < x + t < hi) is, up to -t^2/2, the cumulant generating function of the cut
+variable. Its first three derivatives in t at 0 are therefore the cut variable's mean,
+its variance minus one, and its third cumulant.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from ordinalgp._typing import FloatArray
+
+_LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
+# Beyond this distance from the nearer edge the density is zero in double precision.
+_FAR = 1e4
+# exp(-40) = 4e-18: what lies beyond contributes nothing to a double.
+_NEGLIGIBLE = 40.0
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A standard normal cut to an interval; every field has the same shape."""
+
+    log_mass: FloatArray
+    """log[Phi(hi) - Phi(lo)]"""
+    mean: FloatArray
+    var: FloatArray
+    third: FloatArray
+    """third cumulant"""
+    information: FloatArray
+    """1 - var, kept apart because the difference cancels when little is cut off"""
+    lo_density: FloatArray
+    """phi(lo) / mass, and 0 at an infinite edge"""
+    hi_density: FloatArray
+    below: FloatArray
+    """mean - lo, without cancellation; finite where the edge is not"""
+    above: FloatArray
+
+
+def cut_normal(lo: FloatArray, hi: FloatArray, width: FloatArray | None = None) -> Interval:
+    """Cut a standard normal to (lo, hi); all shapes (m,), edges may be infinite.
+
+    ``width`` is hi - lo; pass it where it is known better than the difference.
+    """
+    width = np.subtract(hi, lo) if width is None else width
+    # Reflect so that the interval leans to the right: its nearer edge is then ``lo``.
+    flip = np.isneginf(lo) | (lo + np.where(np.isneginf(lo), 0.0, hi) < 0)
+    flip &= ~(np.isneginf(lo) & np.isposinf(hi))
+    near = np.maximum(np.where(flip, -hi, lo), -_FAR)
+    width = np.minimum(width, np.abs(near) + _FAR)
+    # Formulas in Phi and phi cancel where the cut variable's variance is small: in the
+    # tail and in narrow intervals. There the density is smooth: integrate it instead.
+    smooth = (near > 2.0) | (width < 1.0)
+    parts = np.empty((9, near.size))
+    for mask, rule in ((smooth, _by_quadrature), (~smooth, _by_formula)):
+        if np.any(mask):
+            parts[:, mask] = rule(near[mask], width[mask])
+    return _reflected(parts, flip)
+
+
+def _by_formula(lo: FloatArray, width: FloatArray) -> FloatArray:
+    """Use the error function; lo + hi >= 0, and the interval is wide and not in the tail."""
+    hi = lo + width
+    log_upper = log_ndtr(-lo)
+    log_mass = log_upper + np.log1p(-np.exp(log_ndtr(-hi) - log_upper))
+    lo_density = np.exp(-0.5 * lo**2 - _LOG_SQRT_2PI - log_mass)
+    hi_density = np.exp(-0.5 * hi**2 - _LOG_SQRT_2PI - log_mass)
+    mean = lo_density - hi_density
+    information = hi * hi_density - lo * lo_density + mean**2
+    var = 1.0 - information
+    below, above = mean - lo, hi - mean
+    third = lo_density * (below**2 - var) - hi_density * (above**2 - var)
+    return np.stack(
+        [log_mass, mean, var, third, information, lo_density, hi_density, below, above]
+    )
+
+
+def _by_quadrature(lo: FloatArray, width: FloatArray) -> FloatArray:
+    """Integrate exp(-lo x - x^2/2) over the offset x in (0, width) by Gauss-Legendre."""
+    nodes, weights = _legendre()
+    # lo * reach + reach^2 / 2 = 40 is where the density stops mattering.
+    reach = 2 * _NEGLIGIBLE / (lo + np.sqrt(lo**2 + 2 * _NEGLIGIBLE))
+    length = np.minimum(width, reach)
+    x = nodes[:, None] * length
+    p = weights[:, None] * np.exp(-x * (lo + 0.5 * x))
+    total = p.sum(axis=0)
+    p /= total
+    mass = total * length
+    below = np.einsum("km,km->m", p, x)
+    x -= below
+    px = p * x
+    var = np.einsum("km,km->m", px, x)
+    third = np.einsum("km,km,km->m", px, x, x)
+    lo_density = 1.0 / mass
+    hi_density = np.exp(-width * (lo + 0.5 * width)) / mass
+    log_mass = np.log(mass) - 0.5 * lo**2 - _LOG_SQRT_2PI
+    mean = lo + below
+    return np.stack(
+        [log_mass, mean, var, third, 1 - var, lo_density, hi_density, below, width - below]
+    )
+
+
+@lru_cache(maxsize=1)
+def _legendre() -> tuple[FloatArray, FloatArray]:
+    """32 nodes and weights on (0, 1): exp(-40 x) is integrated to 1e-20."""
+    nodes, weights = np.polynomial.legendre.leggauss(32)
+    return (nodes + 1) / 2, weights / 2
+
+
+def _reflected(parts: FloatArray, flip: np.ndarray) -> Interval:
+    """Undo the reflection: the mean and third cumulant change sign, the edges swap."""
+    sign = np.where(flip, -1.0, 1.0)
+    log_mass, mean, var, third, information, lo_density, hi_density, below, above = parts
+    return Interval(
+        log_mass=log_mass,
+        mean=sign * mean,
+        var=var,
+        third=sign * third,
+        information=information,
+        lo_density=np.where(flip, hi_density, lo_density),
+        hi_density=np.where(flip, lo_density, hi_density),
+        below=np.where(flip, above, below),
+        above=np.where(flip, below, above),
+    )
+
+
+@lru_cache(maxsize=4)
+def hermite(order: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and log weights for E[g(x)], x ~ N(0, 1)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(order)
+    return nodes, np.log(weights) - _LOG_SQRT_2PI
