@@ -1,0 +1,245 @@
+"""All the linear algebra: a Gaussian prior conditioned on Gaussian sites.
+
+Two forms, which nobody outside this module sees. With at most as many distinct
+projections as latent values, factor B = I + S P S with P = A K A' and S = diag(sqrt(T));
+with more, factor K = F F' and then I + F' (A' T A) F.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.projections import Identity, Projection, lift, sandwich
+
+# Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
+# four digits to cancellation and the variance is computed the other way.
+_WEAK_SITE = 1e-4
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means and variances, elementwise."""
+
+    mean: FloatArray
+    var: FloatArray
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Gaussian factors exp(-tau u^2/2 + nu u), one copy of each observation."""
+
+    tau: FloatArray
+    nu: FloatArray
+
+    @classmethod
+    def flat(cls, m: int) -> "Sites":
+        """Sites that say nothing."""
+        return cls(np.zeros(m), np.zeros(m))
+
+
+class Triangle:
+    """Cholesky factor of a symmetric matrix that is given up, and then its inverse in place."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
+        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=1)
+        if info != 0:
+            raise np.linalg.LinAlgError(
+                "the posterior precision is not positive definite; the kernel matrix holds "
+                "non-finite values or is far from positive semi-definite"
+            )
+        self._lower = factor
+        self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
+
+    @cached_property
+    def inverse(self) -> FloatArray:
+        """L^-1, written over L."""
+        inverse, _ = lapack.dtrtri(self._lower, lower=1, overwrite_c=1)
+        self._lower = None
+        return inverse
+
+    def solve(self, b: FloatArray) -> FloatArray:
+        """(L L')^-1 b."""
+        if self._lower is None:
+            return self.inverse.T @ (self.inverse @ b)
+        x, _ = lapack.dpotrs(self._lower, b, lower=1)
+        return np.asarray(x)
+
+    def full_inverse(self) -> FloatArray:
+        """(L L')^-1 as a full symmetric matrix."""
+        product, _ = lapack.dlauum(self.inverse, lower=1)
+        product += np.tril(product, -1).T
+        return np.asarray(product)
+
+
+class Posterior(Protocol):
+    """N(f; mean, covariance), reached from the prior through the sites."""
+
+    mean: FloatArray
+    """posterior mean of f, (N,)"""
+    weights: FloatArray
+    """K^-1 (mean - prior mean) = A' w, (N,)"""
+    half_log_det: float
+    """log |I + P T| / 2"""
+
+    def observed(self) -> Moments:
+        """Moments of u = A f, one per observation."""
+
+    def inverse(self) -> FloatArray:
+        """A' (P + T^-1)^-1 A, (N, N)."""
+
+    def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+        """Moments at new points, less their prior mean; K_cross is (n_new, N)."""
+
+    def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
+        """Joint covariance of new points."""
+
+
+def condition(
+    K: FloatArray,
+    projection: Projection,
+    sites: Sites,
+    counts: FloatArray | None = None,
+    prior_mean: FloatArray | None = None,
+) -> Posterior:
+    """Condition f ~ N(prior_mean, K) on ``counts`` copies of each site."""
+    distinct, where = projection.distinct
+    counts = np.ones_like(sites.tau) if counts is None else counts
+    T, shift = (_merge(counts * s, where, distinct.shape[0]) for s in (sites.tau, sites.nu))
+    form = _FewProjections if distinct.shape[0] <= distinct.shape[1] else _ManyProjections
+    return form(K, distinct, where, T, shift, prior_mean)
+
+
+def _merge(values: FloatArray, where: IntArray | None, size: int) -> FloatArray:
+    return values if where is None else np.bincount(where, values, minlength=size)
+
+
+def _spread(values: FloatArray, where: IntArray | None) -> FloatArray:
+    return values if where is None else values[where]
+
+
+class _FewProjections:
+    """Posterior in the space of observations: B = I + S P S."""
+
+    def __init__(
+        self,
+        K: FloatArray,
+        A: Projection,
+        where: IntArray | None,
+        T: FloatArray,
+        shift: FloatArray,
+        prior_mean: FloatArray | None,
+    ) -> None:
+        self._A, self._where = A, where
+        self._P = P = sandwich(A, K)
+        self._S = S = np.sqrt(T)
+        B = P * S
+        B *= S[:, None]
+        B.flat[:: len(B) + 1] += 1.0
+        self._T = T
+        self._triangle = Triangle(B)
+        self.half_log_det = self._triangle.half_log_det
+        g0 = np.zeros(len(T)) if prior_mean is None else A.apply(prior_mean)
+        self._w = self._observation_weights(shift, g0)
+        self._u = g0 + P @ self._w
+        self.weights = A.adjoint(self._w)
+        identity = isinstance(A, Identity)
+        f = self._u if identity else K @ self.weights
+        self.mean = f if prior_mean is None or identity else prior_mean + f
+
+    def _observation_weights(self, shift: FloatArray, g0: FloatArray) -> FloatArray:
+        """w = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
+        S, live = self._S, self._S > 0
+        scaled = np.divide(shift, S, out=np.zeros_like(shift), where=live)
+        rest = np.where(live, 0.0, shift)
+        offset = g0 + self._P @ rest if np.any(rest) else g0
+        return S * self._triangle.solve(scaled - S * offset) + rest
+
+    def observed(self) -> Moments:
+        # diag(P - P R P) = (1 - diag(B^-1)) / T, from the columns of L^-1.
+        prior = np.diagonal(self._P)
+        inverse = self._triangle.inverse
+        weak = self._T * prior < _WEAK_SITE
+        T = np.where(weak, 1.0, self._T)
+        var = (1.0 - np.einsum("ki,ki->i", inverse, inverse)) / T
+        if np.any(weak):
+            half = inverse @ (self._S[:, None] * self._P[:, weak])
+            var[weak] = prior[weak] - np.einsum("ki,ki->i", half, half)
+        # A posterior variance lies between 0 and both the prior's and the site's.
+        tiny = np.finfo(float).tiny
+        var = np.clip(var, tiny, np.maximum(prior, tiny))
+        return Moments(_spread(self._u, self._where), _spread(var, self._where))
+
+    def inverse(self) -> FloatArray:
+        R = self._triangle.full_inverse()
+        R *= self._S
+        R *= self._S[:, None]
+        return lift(self._A, R)
+
+    def _half(self, K_cross: FloatArray) -> FloatArray:
+        return self._triangle.inverse @ (self._S[:, None] * self._A.apply(K_cross.T))
+
+    def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+        half = self._half(K_cross)
+        var = k_diag - np.einsum("ki,ki->i", half, half)
+        return Moments(K_cross @ self.weights, np.maximum(var, 0.0))
+
+    def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
+        half = self._half(K_cross)
+        return K_new - half.T @ half
+
+
+class _ManyProjections:
+    """Posterior in the space of latent values: I + F' (A' T A) F with K = F F'."""
+
+    def __init__(
+        self,
+        K: FloatArray,
+        A: Projection,
+        where: IntArray | None,
+        T: FloatArray,
+        shift: FloatArray,
+        prior_mean: FloatArray | None,
+    ) -> None:
+        self._A, self._where = A, where
+        F = square_root(K)
+        self._precision = A.scatter(T)
+        B = F.T @ (self._precision @ F)
+        B.flat[:: len(B) + 1] += 1.0
+        triangle = Triangle(B)
+        self.half_log_det = triangle.half_log_det
+        self._half_covariance = triangle.inverse @ F.T  # H with covariance H' H
+        h = np.zeros(len(K)) if prior_mean is None else prior_mean
+        total = A.adjoint(shift) - self._precision @ h
+        self.mean = h + self._half_covariance.T @ (self._half_covariance @ total)
+        self.weights = A.adjoint(shift) - self._precision @ self.mean
+
+    def observed(self) -> Moments:
+        u = self._A.apply(self.mean)
+        half = self._A.apply(self._half_covariance.T)
+        var = np.maximum(np.einsum("mk,mk->m", half, half), np.finfo(float).tiny)
+        return Moments(_spread(u, self._where), _spread(var, self._where))
+
+    def inverse(self) -> FloatArray:
+        half = self._half_covariance @ self._precision
+        return self._precision - half.T @ half
+
+    def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+        explained = np.einsum("ij,ij->i", K_cross @ self.inverse(), K_cross)
+        return Moments(K_cross @ self.weights, np.maximum(k_diag - explained, 0.0))
+
+    def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
+        return K_new - K_cross @ self.inverse() @ K_cross.T
+
+
+def square_root(K: FloatArray) -> FloatArray:
+    """Some F with F F' = K: Cholesky, or eigenvectors where K is singular."""
+    factor, info = lapack.dpotrf(K.T, lower=1, overwrite_a=0, clean=1)
+    if info == 0:
+        return np.asarray(factor)
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -1,0 +1,80 @@
+"""Training objectives: a number, and its gradient in the kernel matrix and the likelihood."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.core.inference import Approximation, Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What every objective returns."""
+
+    value: float
+    d_kernel: FloatArray
+    """dL/dK, (N, N), symmetric"""
+    d_likelihood: FloatArray
+    """dL/d likelihood.theta, (p,)"""
+    approximation: Approximation
+
+
+def prior_offset(problem: Problem, found: Approximation) -> FloatArray:
+    mean = found.posterior.mean
+    return mean if problem.prior_mean is None else mean - problem.prior_mean
+
+
+def gaussian_gradient(weights: FloatArray, R: FloatArray) -> FloatArray:
+    """(w w' - R)/2, written over R."""
+    R *= -0.5
+    R += np.outer(0.5 * weights, weights)
+    return R
+
+
+def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
+    """Eq. (11) of [Chu05]_ with the gradients of App. A, mode shift included."""
+    posterior, counts = found.posterior, problem.counts
+    value = (
+        counts @ found.smoothed.value
+        - 0.5 * posterior.weights @ prior_offset(problem, found)
+        - posterior.half_log_det
+    )
+    var, A, K = found.marginal.var, problem.projection, problem.K
+    theta = problem.likelihood.theta_derivatives(problem.y, found.at.mean, found.at.var)
+    # The log determinant depends on the mode; c carries that dependence back to K and theta.
+    pull = A.adjoint(0.5 * counts * var * found.smoothed.d3)
+    R = posterior.inverse()
+    c = pull - R @ (K @ pull)
+    d_likelihood = (
+        theta.value @ counts
+        + 0.5 * theta.d2 @ (counts * var)
+        + theta.d1 @ (counts * A.apply(K @ c))
+    )
+    G = gaussian_gradient(posterior.weights, R)
+    mixed = np.outer(0.5 * posterior.weights, c)
+    G += mixed
+    G += mixed.T
+    return Evaluation(float(value), G, d_likelihood, found)
+
+
+def _site_normaliser(problem: Problem, found: Approximation) -> float:
+    """Log integral of prior times sites, minus that of each cavity times its site."""
+    tau, nu = found.sites.tau, found.sites.nu
+    m, v = found.at.mean, found.at.var
+    u, counts = found.marginal.mean, problem.counts
+    h = problem.prior_mean
+    g0 = np.zeros_like(u) if h is None else problem.projection.apply(h)
+    whole = 0.5 * counts @ (nu * (u + g0) - tau * g0 * u) - found.posterior.half_log_det
+    spread = 1.0 + tau * v
+    apart = 0.5 * (nu * (nu * v + 2 * m) - tau * m**2) / spread - 0.5 * np.log(spread)
+    return float(whole - counts @ apart)
+
+
+def ep_evidence(problem: Problem, found: Approximation) -> Evaluation:
+    """EP's approximate evidence (App. B of [Chu05]_); the gradient is exact at the fixed point."""
+    counts = problem.counts
+    value = counts @ found.smoothed.value + _site_normaliser(problem, found)
+    theta = problem.likelihood.theta_derivatives(problem.y, found.at.mean, found.at.var)
+    G = gaussian_gradient(found.posterior.weights, found.posterior.inverse())
+    return Evaluation(float(value), G, theta.value @ counts, found)

@@ -1,0 +1,190 @@
+"""What each observation sees: one linear combination of the latent values, u = A f."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from ordinalgp._typing import FloatArray, IntArray
+
+_CHUNK_ROWS = 8192
+
+
+class Projection(Protocol):
+    """A, of shape (n_observations, n_latent), as a pair of products."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(M, N)."""
+
+    def apply(self, f: FloatArray) -> FloatArray:
+        """A f, for f of shape (N,) or (N, k)."""
+
+    def adjoint(self, u: FloatArray) -> FloatArray:
+        """A' u, for u of shape (M,) or (M, k)."""
+
+    def scatter(self, tau: FloatArray) -> FloatArray:
+        """A' diag(tau) A, of shape (N, N)."""
+
+    @property
+    def distinct(self) -> "tuple[Projection, IntArray | None]":
+        """The distinct rows of A, and which of them each observation is (None: all, in order)."""
+
+
+def sandwich(A: Projection, K: FloatArray) -> FloatArray:
+    """A K A' for symmetric K, of shape (M, M)."""
+    return A.apply(A.apply(K).T)
+
+
+def lift(A: Projection, G: FloatArray) -> FloatArray:
+    """A' G A for symmetric G, of shape (N, N)."""
+    return A.adjoint(A.adjoint(G).T)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Every latent value is observed once, in order."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        return self.n, self.n
+
+    def apply(self, f: FloatArray) -> FloatArray:
+        """Return f itself."""
+        return f
+
+    def adjoint(self, u: FloatArray) -> FloatArray:
+        """Return u itself."""
+        return u
+
+    def scatter(self, tau: FloatArray) -> FloatArray:
+        """diag(tau)."""
+        return np.diag(tau)
+
+    @property
+    def distinct(self) -> tuple[Projection, IntArray | None]:
+        """Already distinct."""
+        return self, None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Observation i sees latent value ``index[i]``: missing, selected or repeated rows."""
+
+    index: IntArray
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(len(index), n)."""
+        return len(self.index), self.n
+
+    def apply(self, f: FloatArray) -> FloatArray:
+        """Select rows of f."""
+        return f[self.index]
+
+    def adjoint(self, u: FloatArray) -> FloatArray:
+        """Add rows of u where they were selected from."""
+        out = np.zeros((self.n, *u.shape[1:]))
+        np.add.at(out, self.index, u)
+        return out
+
+    def scatter(self, tau: FloatArray) -> FloatArray:
+        """Diagonal, with the sum of tau over each latent value's observations."""
+        return np.diag(self.adjoint(tau))
+
+    @cached_property
+    def distinct(self) -> tuple[Projection, IntArray | None]:
+        """Each observed latent value once."""
+        seen, where = np.unique(self.index, return_inverse=True)
+        if len(seen) == self.n:
+            return Identity(self.n), where.ravel()
+        return Rows(seen, self.n), where.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """A dense matrix: u is a weighted sum of basis functions, or of inducing values."""
+
+    matrix: FloatArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    def apply(self, f: FloatArray) -> FloatArray:
+        """Matrix times f."""
+        return self.matrix @ f
+
+    def adjoint(self, u: FloatArray) -> FloatArray:
+        """Transposed matrix times u."""
+        return self.matrix.T @ u
+
+    def scatter(self, tau: FloatArray) -> FloatArray:
+        """Sum of tau_m a_m a_m' over blocks of rows, so that no M x N copy is made."""
+        m, n = self.shape
+        out = np.zeros((n, n))
+        for start in range(0, m, _CHUNK_ROWS):
+            block = self.matrix[start : start + _CHUNK_ROWS]
+            out += block.T @ (tau[start : start + _CHUNK_ROWS, None] * block)
+        return out
+
+    @property
+    def distinct(self) -> tuple[Projection, IntArray | None]:
+        """Taken as distinct: equal rows of a dense basis are rare and harmless."""
+        return self, None
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Any sparse linear combinations: the rows of a scipy sparse matrix."""
+
+    matrix: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the matrix."""
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    def apply(self, f: FloatArray) -> FloatArray:
+        """Matrix times f."""
+        return np.asarray(self.matrix @ f)
+
+    def adjoint(self, u: FloatArray) -> FloatArray:
+        """Transposed matrix times u."""
+        return np.asarray(self.matrix.T @ u)
+
+    def scatter(self, tau: FloatArray) -> FloatArray:
+        """A' diag(tau) A, dense."""
+        return np.asarray((self.matrix.T @ self.matrix.multiply(tau[:, None])).todense())
+
+    @cached_property
+    def distinct(self) -> tuple[Projection, IntArray | None]:
+        """Rows with the same entries share one projection."""
+        matrix = sparse.csr_array(self.matrix)
+        matrix.sum_duplicates()
+        ends = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
+        keys = [(matrix.indices[a:b].tobytes(), matrix.data[a:b].tobytes()) for a, b in ends]
+        first: dict[Any, int] = {}
+        where = np.array([first.setdefault(key, len(first)) for key in keys], dtype=np.intp)
+        if len(first) == len(keys):
+            return self, None
+        representatives = np.unique(where, return_index=True)[1]
+        return SparseRows(matrix[representatives]), where
+
+
+class Differences(SparseRows):
+    """Observation i sees f[left[i]] - f[right[i]]: a comparison of two items."""
+
+    def __init__(self, left: IntArray, right: IntArray, n: int) -> None:
+        m = len(left)
+        columns = np.column_stack([left, right]).ravel()
+        signs = np.tile([1.0, -1.0], m)
+        matrix = sparse.csr_array((signs, columns, np.arange(0, 2 * m + 1, 2)), shape=(m, n))
+        super().__init__(matrix)
