@@ -1,3 +1,7 @@
 """Gaussian processes for ordered outcomes and preferences."""
 
+from ordinalgp.gp import OrdinalGPClassifier
+
 __version__ = "0.1.0.dev0"
+
+__all__ = ["OrdinalGPClassifier", "__version__"]

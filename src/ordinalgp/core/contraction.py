@@ -16,41 +16,30 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import gamma, kv
-from sklearn.gaussian_process.kernels import (
-    RBF,
-    ConstantKernel,
-    DotProduct,
-    Exponentiation,
-    Kernel,
-    Matern,
-    Product,
-    RationalQuadratic,
-    Sum,
-    WhiteKernel,
-)
+from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.kernels import ARDLinear, Correlation
+from ordinalgp.kernels import ARDLinear
 
 __all__ = ["contract", "kernel_matrix"]
 
 Profile = Callable[[FloatArray], FloatArray]  # of a block of r^2, which it may overwrite
 Rows = Callable[[int, int], FloatArray]  # (i, j) -> r^2 from the rows i..j to the rows i..n
+Distances = Callable[[FloatArray], Rows]
 
-_logger = logging.getLogger("ordinalgp")
 _noted: set[type] = set()  # classes whose missing rule was logged
 
 
-@singledispatch
-def kernel_matrix(kernel: Kernel, X: Any) -> FloatArray:
+def kernel_matrix(kernel: sk.Kernel, X: Any) -> FloatArray:
     """Return ``kernel(X)`` as a new array of shape (n, n), fast for the common kernels."""
+    fast = _MATRIX.get(type(kernel))  # not for subclasses, which may compute something else
     # A copy, because sums and products write into it and a kernel may hand out a matrix it keeps.
-    return np.array(kernel(X), dtype=float)
+    return np.array(kernel(X), dtype=float) if fast is None else fast(kernel, X)
 
 
 @singledispatch
 def contract(
-    kernel: Kernel, X: Any, upstream: FloatArray, K: FloatArray | None = None
+    kernel: sk.Kernel, X: Any, upstream: FloatArray, K: FloatArray | None = None
 ) -> FloatArray:
     """Return ``sum_ij upstream_ij dK_ij/dtheta`` in the order of ``kernel.theta``.
 
@@ -59,32 +48,32 @@ def contract(
     """
     if kernel.n_dims == 0:
         return np.empty(0)
+    name = type(kernel).__name__
     if type(kernel) not in _noted:
         _noted.add(type(kernel))
-        _logger.info(
-            "No contraction rule for %s: using its eval_gradient, n x n x n_dims numbers. "
-            "ordinalgp.core.contraction.contract.register adds a rule.",
-            type(kernel).__name__,
-        )
-    needed = (*upstream.shape, kernel.n_dims)
+        logging.getLogger("ordinalgp").info("%s has no contraction rule: slow gradient.", name)
     gradient = kernel(X, eval_gradient=True)[1]
-    if gradient.shape != needed:
+    if gradient.shape != (*upstream.shape, kernel.n_dims):
         raise ValueError(
-            f"The gradient of {type(kernel).__name__} has shape {gradient.shape}, but {needed} is "
-            "needed: n x n x the length of theta. Correct the kernel or register a rule for it."
+            f"The gradient of {name} has shape {gradient.shape}, but one matrix of shape "
+            f"{upstream.shape} for each of the {kernel.n_dims} entries of theta is needed. "
+            "Correct its eval_gradient, or add a rule with contract.register."
         )
     return np.einsum("ij,ijp->p", upstream, gradient)
 
 
-def _rule(dispatcher: Any, cls: type) -> Callable[[Any], Any]:
-    """Register a rule for ``cls``, except for subclasses that compute something else."""
+def _rule(cls: type) -> Callable[[Any], Any]:
+    """Register a rule for ``cls`` and the subclasses that compute the same."""
 
     def register(rule: Any) -> Any:
-        def guarded(kernel: Kernel, *args: Any, **kwargs: Any) -> FloatArray:
-            inherited = type(kernel).__call__ is cls.__call__
-            return (rule if inherited else dispatcher.dispatch(object))(kernel, *args, **kwargs)
+        @contract.register(cls)
+        def checked(kernel: Any, X: Any, upstream: FloatArray, K: Any = None) -> FloatArray:
+            if type(kernel).__call__ is not cls.__call__:
+                return contract.dispatch(object)(kernel, X, upstream, K)
+            # Symmetric matrices: the transpose is the same one in C order, as all matrices here.
+            upstream = upstream.T if upstream.flags.f_contiguous else upstream
+            return rule(kernel, X, upstream, K) if kernel.n_dims else np.empty(0)
 
-        dispatcher.register(cls)(guarded)
         return rule
 
     return register
@@ -119,11 +108,10 @@ def _product_rows(left: FloatArray, right: FloatArray, i: int, j: int) -> FloatA
     return block
 
 
-def _symmetric(X: FloatArray, profile: Profile, distances: Callable[[FloatArray], Rows]) -> Any:
-    """Return the matrix of ``profile(|x_i - x_j|^2)``, each pair evaluated once; shape (n, n)."""
-    n, size = len(X), 64  # rows of a block: few enough for its distances to stay in the cache
-    out = np.empty((n, n))
-    rows = distances(X)
+def _symmetric(X: FloatArray, profile: Profile, distances: Distances) -> FloatArray:
+    """Return the matrix of ``profile(r^2)``, each pair evaluated once; shape (n, n)."""
+    n, size = len(X), 64  # rows of a block: few enough for it to stay in the cache
+    out, rows = np.empty((n, n)), distances(X)
     for i in range(0, n, size):
         j = min(i + size, n)
         block = profile(rows(i, j))
@@ -133,14 +121,12 @@ def _symmetric(X: FloatArray, profile: Profile, distances: Callable[[FloatArray]
 
 
 def _scaled(X: Any, length_scale: Any) -> FloatArray:
-    """Rows of ``X`` in units of the length scale."""
+    """Return the rows of ``X`` in units of the length scale."""
     X = np.atleast_2d(np.asarray(X, dtype=float))
     scale = np.squeeze(np.asarray(length_scale, dtype=float))
     if scale.ndim and scale.size != X.shape[1]:
-        raise ValueError(
-            f"length_scale has {scale.size} values, but X has {X.shape[1]} features. "
-            "Give one value per feature, or a single number for all of them."
-        )
+        given = f"length_scale has {scale.size} values, but X has {X.shape[1]} features. "
+        raise ValueError(given + "Give one value per feature, or a single number for all of them.")
     with np.errstate(over="ignore"):
         return np.clip(X / scale, -1e140, 1e140)  # squares stay finite: 0 * inf would be nan
 
@@ -159,40 +145,11 @@ def _pair_sums(M: FloatArray, X: FloatArray) -> FloatArray:
     wide = np.flatnonzero(np.abs(C).max(axis=0) > 1e3)
     if wide.size:
         i, j = np.nonzero(M)
-        sums[wide] = [M[i, j] @ (X[i, l] - X[j, l]) ** 2 for l in wide]
+        sums[wide] = [M[i, j] @ (x[i] - x[j]) ** 2 for x in X.T[wide]]
     return sums
 
 
-def _length_scales(kernel: Any, M: FloatArray, X: FloatArray) -> FloatArray:
-    sums = _pair_sums(M, X)
-    return sums if kernel.anisotropic else sums.sum(keepdims=True)
-
-
-def _inner(A: FloatArray, B: FloatArray) -> float:
-    """Return ``sum_ij A_ij B_ij`` for symmetric matrices in any memory order, without a copy."""
-    return float(np.vdot(*(M.T if M.flags.f_contiguous else M for M in (A, B))))
-
-
-def _gaussian(r2: FloatArray) -> FloatArray:
-    r2 *= -0.5
-    return np.exp(r2, out=r2)
-
-
-@_rule(kernel_matrix, RBF)
-def _(kernel: Any, X: Any) -> FloatArray:
-    return _symmetric(_scaled(X, kernel.length_scale), _gaussian, _fast)
-
-
-@_rule(contract, RBF)
-def _(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None = None) -> FloatArray:
-    if kernel.hyperparameter_length_scale.fixed:
-        return np.empty(0)
-    M = upstream * (kernel_matrix(kernel, X) if K is None else K)
-    return _length_scales(kernel, M, _scaled(X, kernel.length_scale))
-
-
-# Half-integer orders are a polynomial times exp(-z) with z = sqrt(2 nu) r: that of k, that of w.
-# Above 1/2 they are smooth enough at r = 0 for `_fast`.
+# Half-integer orders are a polynomial times exp(-z), z = sqrt(2 nu) r: that of k, that of w.
 _MATERN: dict[float, tuple[Profile, Profile]] = {
     0.5: (np.ones_like, lambda z: 1.0 / z),
     1.5: (lambda z: 1.0 + z, lambda z: np.full_like(z, 3.0)),
@@ -200,7 +157,9 @@ _MATERN: dict[float, tuple[Profile, Profile]] = {
 }
 
 
-def _matern(r2: FloatArray, nu: float) -> FloatArray:
+def _matern_value(r2: FloatArray, nu: float) -> FloatArray:
+    if nu == np.inf:
+        return np.exp(np.multiply(r2, -0.5, out=r2), out=r2)
     z = np.sqrt(2.0 * nu * r2)
     return _MATERN[nu][0](z) * np.exp(-z)
 
@@ -215,27 +174,126 @@ def _matern_weight(r2: FloatArray, nu: float, near: float) -> FloatArray:
     return np.where(r2 <= near, 0.0, w)
 
 
-@_rule(kernel_matrix, Matern)
-def _(kernel: Any, X: Any) -> FloatArray:
-    if kernel.nu == np.inf:
-        return _symmetric(_scaled(X, kernel.length_scale), _gaussian, _fast)
-    if kernel.nu not in _MATERN:
+def _matern_distances(nu: float) -> Distances:
+    return _fast if nu > 1.0 else _exact  # exp(-r) makes 1e-8 of an error of 1e-16 in r^2
+
+
+def _matern_matrix(kernel: Any, X: Any) -> FloatArray:
+    nu = getattr(kernel, "nu", np.inf)  # the RBF kernel is the limit
+    if nu not in (*_MATERN, np.inf):
         return np.asarray(kernel(X))
-    distances = _fast if kernel.nu > 1.0 else _exact
-    return _symmetric(_scaled(X, kernel.length_scale), partial(_matern, nu=kernel.nu), distances)
-
-
-@_rule(contract, Matern)
-def _(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None = None) -> FloatArray:
-    if kernel.hyperparameter_length_scale.fixed:
-        return np.empty(0)
     Z = _scaled(X, kernel.length_scale)
-    if kernel.nu == np.inf:
-        M = kernel_matrix(kernel, X)
+    return _symmetric(Z, partial(_matern_value, nu=nu), _matern_distances(nu))
+
+
+@_rule(sk.RBF)
+@_rule(sk.Matern)
+def _matern(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
+    nu = getattr(kernel, "nu", np.inf)
+    Z = _scaled(X, kernel.length_scale)
+    if nu == np.inf:
+        M = upstream * (_matern_matrix(kernel, X) if K is None else K)
     else:
-        # A pair this near adds at most r, which `_pair_sums` could not tell from its rounding.
-        near = np.finfo(float).eps * np.ptp(Z, axis=0).max() ** 2 or 1.0
-        weight = partial(_matern_weight, nu=kernel.nu, near=near)
-        M = _symmetric(Z, weight, _fast if kernel.nu > 1.0 else _exact)
-    M *= upstream
-    return _length_scales(kernel, M, Z)
+        # A pair nearer than this adds less than what `_pair_sums` loses to rounding.
+        near = float(np.finfo(float).eps * np.ptp(Z, axis=0).max() ** 2) or 1.0
+        M = _symmetric(Z, partial(_matern_weight, nu=nu, near=near), _matern_distances(nu))
+        M *= upstream
+    sums = _pair_sums(M, Z)
+    return sums if kernel.anisotropic else sums.sum(keepdims=True)
+
+
+def _quadratic(kernel: Any, X: Any, factor: Profile) -> FloatArray:
+    """Return ``k factor(t)`` with ``k = (1 + t)^-alpha``, ``t = r^2 / (2 alpha scale^2)``."""
+
+    def profile(r2: FloatArray) -> FloatArray:
+        t = r2 / (2.0 * kernel.alpha * kernel.length_scale**2)
+        return factor(t) * np.exp(-kernel.alpha * np.log1p(t))
+
+    return _symmetric(_scaled(X, 1.0), profile, _exact)
+
+
+@_rule(sk.RationalQuadratic)
+def _rational_quadratic(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    factors: list[Profile] = [  # in the order of theta: alpha, length_scale
+        lambda t: kernel.alpha * (t / (1.0 + t) - np.log1p(t)),
+        lambda t: 2.0 * kernel.alpha * t / (1.0 + t),
+    ]
+    free = [f for f, h in zip(factors, kernel.hyperparameters, strict=True) if not h.fixed]
+    return np.array([np.vdot(upstream, _quadratic(kernel, X, factor)) for factor in free])
+
+
+@_rule(ARDLinear)
+def _ard_linear(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    Z = _scaled(X, 1.0)
+    sums: FloatArray = kernel.relevance * np.einsum("il,il->l", Z, upstream @ Z)
+    return sums if kernel.anisotropic else sums.sum(keepdims=True)
+
+
+@_rule(sk.DotProduct)
+def _dot_product(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    return np.array([2.0 * kernel.sigma_0**2 * upstream.sum()])
+
+
+@_rule(sk.ConstantKernel)
+def _constant(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    return np.array([kernel.constant_value * upstream.sum()])
+
+
+@_rule(sk.WhiteKernel)
+def _white(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    return np.array([kernel.noise_level * np.trace(upstream)])
+
+
+def _split(kernel: Any) -> tuple[Any, Any]:
+    """Return the two operands, one that is a mere number last."""
+    constant_first = type(kernel.k1) is sk.ConstantKernel
+    return (kernel.k2, kernel.k1) if constant_first else (kernel.k1, kernel.k2)
+
+
+def _operator_matrix(kernel: Any, X: Any) -> FloatArray:
+    first, second = _split(kernel)
+    constant = type(second) is sk.ConstantKernel
+    other = second.constant_value if constant else kernel_matrix(second, X)
+    K = kernel_matrix(first, X)
+    return (np.add if type(kernel) is sk.Sum else np.multiply)(K, other, out=K)
+
+
+@_rule(sk.Sum)
+def _sum(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    return np.concatenate([contract(k, X, upstream) for k in (kernel.k1, kernel.k2)])
+
+
+@_rule(sk.Product)
+def _product(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
+    k1, k2 = kernel.k1, kernel.k2
+    if sk.ConstantKernel in (type(k1), type(k2)):
+        return _multiple(kernel, X, upstream, K)
+    K1, K2 = kernel_matrix(k1, X), kernel_matrix(k2, X)
+    return np.concatenate([contract(k1, X, upstream * K2, K1), contract(k2, X, upstream * K1, K2)])
+
+
+def _multiple(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
+    """Contract a constant times another kernel, with no new kernel matrix if ``K`` is known."""
+    other, constant = _split(kernel)
+    c = constant.constant_value
+    K = kernel_matrix(other, X) if K is None or c == 0.0 else K / c
+    d_constant = [c * np.vdot(upstream, K)] * constant.n_dims
+    d_other = c * contract(other, X, upstream, K)
+    return np.concatenate([d_constant, d_other] if other is kernel.k2 else [d_other, d_constant])
+
+
+@_rule(sk.Exponentiation)
+def _power(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
+    K = kernel_matrix(kernel.kernel, X)
+    slope = kernel.exponent * K ** (kernel.exponent - 1) * upstream
+    return contract(kernel.kernel, X, slope, K)
+
+
+_MATRIX: dict[type, Callable[[Any, Any], FloatArray]] = {
+    sk.RBF: _matern_matrix,
+    sk.Matern: _matern_matrix,
+    sk.RationalQuadratic: partial(_quadratic, factor=np.ones_like),
+    sk.Sum: _operator_matrix,
+    sk.Product: _operator_matrix,
+    sk.Exponentiation: lambda kernel, X: kernel_matrix(kernel.kernel, X) ** kernel.exponent,
+}

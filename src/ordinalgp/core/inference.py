@@ -45,6 +45,14 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
+class Start:
+    """What one problem's answer tells the next: small, so that it can be kept and sent."""
+
+    sites: Sites
+    weights: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class Approximation:
     """A Gaussian posterior, the sites that made it, and how they were found."""
 
@@ -59,6 +67,11 @@ class Approximation:
     change: float
     """largest movement of a site in the last sweep, in posterior standard deviations"""
     converged: bool
+
+    @property
+    def start(self) -> Start:
+        """Where to begin on a similar problem."""
+        return Start(self.sites, self.posterior.weights)
 
 
 def match(smoothed: Smoothed, at: Moments) -> Sites:
@@ -78,7 +91,7 @@ def infer(
     problem: Problem,
     *,
     smoothing: Smoothing,
-    start: Approximation | None = None,
+    start: Start | None = None,
     max_sweeps: int = 100,
     tol: float = 1e-6,
 ) -> Approximation:
@@ -102,7 +115,7 @@ class _Mode:
 
 
 def _climb(
-    problem: Problem, start: Approximation | None, max_sweeps: int, tol: float
+    problem: Problem, start: Start | None, max_sweeps: int, tol: float
 ) -> Approximation:
     """Newton's method for the posterior mode (Alg. 3.1 of [Rasmussen06]_), with halving."""
     mode = _first_mode(problem, start)
@@ -141,14 +154,14 @@ def _mode_at(problem: Problem, weights: FloatArray, f: FloatArray) -> _Mode:
     return _Mode(weights, f, float(problem.counts @ smoothed.value - 0.5 * weights @ away))
 
 
-def _first_mode(problem: Problem, start: Approximation | None) -> _Mode:
+def _first_mode(problem: Problem, start: Start | None) -> _Mode:
     """Start at the prior mean, or at the last mode's weights where they are higher."""
     n = len(problem.K)
     h = np.zeros(n) if problem.prior_mean is None else problem.prior_mean
     cold = _mode_at(problem, np.zeros(n), h)
     if start is None:
         return cold
-    weights = start.posterior.weights
+    weights = start.weights
     warm = _mode_at(problem, weights, h + problem.K @ weights)
     return warm if warm.height > cold.height else cold
 
@@ -190,7 +203,7 @@ def _survey(problem: Problem, sites: Sites, sweep: int, tol: float) -> Approxima
 
 
 def _propagate(
-    problem: Problem, start: Approximation | None, max_sweeps: int, tol: float
+    problem: Problem, start: Start | None, max_sweeps: int, tol: float
 ) -> Approximation:
     """EP with all sites updated at once; a sweep that moves further than the last is damped."""
     sites = Sites.flat(problem.projection.shape[0]) if start is None else start.sites

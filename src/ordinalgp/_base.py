@@ -1,0 +1,132 @@
+"""What every classifier of ordered levels has in common: labels in, decisions out."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from ordinalgp._typing import FloatArray
+from ordinalgp._validation import Levels, class_positions, encode_levels
+from ordinalgp.decisions import decide
+
+
+class OrdinalClassifier(ClassifierMixin, BaseEstimator):
+    """Labels, probabilities and decisions on top of one method, ``_level_proba``.
+
+    Subclasses have the parameters ``categories`` and ``decision``, set ``categories_`` and
+    ``classes_`` by ``_read_levels``, and give probabilities in the rank order of the levels.
+    """
+
+    categories: Any
+    decision: Any
+    categories_: NDArray[Any]
+    classes_: NDArray[Any]
+
+    def _level_proba(self, X: Any) -> FloatArray:
+        raise TypeError(f"{type(self).__name__} does not say how to predict")
+
+    def _read_levels(self, X: Any, y: Any) -> Levels:
+        """Encode ``y`` and remember the levels."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        levels = encode_levels(y, self.categories)
+        check_consistent_length(X, levels.codes)
+        self.categories_, self.classes_ = levels.categories, levels.classes
+        decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
+        return levels
+
+    def category_proba(self, X: Any) -> FloatArray:
+        """Probability of every level, columns in the order of ``categories_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_categories)
+            Rows sum to one. Levels that were named but never observed have their column.
+        """
+        check_is_fitted(self)
+        return self._level_proba(X)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of every class, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            scikit-learn sorts labels, so strings are in alphabetical order here;
+            :meth:`category_proba` keeps the rank order. Rows sum to one: levels that were
+            named but never observed are left out, and the rest is scaled up.
+        """
+        return self._in_class_order(self.category_proba(X))
+
+    def _in_class_order(self, proba: FloatArray) -> FloatArray:
+        columns = proba[:, class_positions(self.categories_, self.classes_)]
+        scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
+        return scaled
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log probabilities, columns in the order of ``classes_``.
+        """
+        # The smallest normal number stands for what underflows: a log score stays finite.
+        return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most suitable level under the ``decision`` rule.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, of the kind that ``fit`` was given.
+        """
+        proba = self.category_proba(X)
+        labels: NDArray[Any] = self.categories_[decide(proba, self.decision)]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose level is predicted exactly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+        y : array-like of shape (n_samples,)
+            True levels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            Accuracy; :mod:`ordinalgp.metrics` has scores that know the order.
+        """
+        # scikit-learn's accuracy takes half-star ratings for a continuous target.
+        right = self.predict(X) == np.asarray(y).ravel()
+        return float(np.average(right, weights=sample_weight))

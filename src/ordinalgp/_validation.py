@@ -1,0 +1,270 @@
+"""Input checks shared by the estimators: ordered labels, weights, kernels, options, memory."""
+
+import difflib
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.utils import column_or_1d
+
+from ordinalgp._typing import FloatArray, IntArray
+
+_MIN_ROWS_TO_CALL_CONTINUOUS = 10
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Labels as ranks: ``categories[codes]`` are the labels again.
+
+    ``categories`` holds every level from lowest to highest, also those the data lack;
+    ``classes`` is ``np.unique(y)``; ``codes`` (n,) is each label's place in ``categories``.
+    """
+
+    categories: NDArray[Any]
+    classes: NDArray[Any]
+    codes: IntArray
+
+
+def encode_levels(y: Any, categories: Any = None) -> Levels:
+    """Rank the labels ``y`` of shape (n,).
+
+    The order is ``categories``, else that of an ordered pandas categorical or a polars Enum,
+    else that of the numbers or booleans themselves.
+    """
+    values = _label_values(y, "y")
+    classes, inverse = np.unique(values, return_inverse=True)
+    order = _declared_order(y) if categories is None else categories
+    if order is None:
+        _require_own_order(classes, len(values))
+    _require_two_classes(classes)
+    ranked = classes if order is None else _check_categories(order, classes)
+    codes = class_positions(ranked, classes)[inverse]
+    _reject_unknown(values, codes, ranked)
+    return Levels(ranked, classes, codes)
+
+
+def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray:
+    """Place of each of ``classes`` in ``categories``, by value; -1 where it has none."""
+    rank = {level: place for place, level in enumerate(categories.tolist())}
+    return np.array([rank.get(label, -1) for label in classes.tolist()], dtype=np.intp)
+
+
+def _label_values(labels: Any, name: str) -> NDArray[Any]:
+    """One-dimensional array of ``labels``, complete, in the dtype that fits them.
+
+    Lists go through ``object``: numpy would turn ``['low', nan]`` into the strings 'low', 'nan'.
+    """
+    raw = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    values = column_or_1d(raw, warn=True)
+    _reject_missing(values, name)
+    if values.dtype == object:
+        keep_strings = str(getattr(labels, "dtype", "")) == "object"
+        values = _natural(values, name, keep_strings=keep_strings)
+    _reject_infinite(values, name)
+    return values
+
+
+def _natural(values: NDArray[Any], name: str, *, keep_strings: bool) -> NDArray[Any]:
+    """``values`` of dtype object in the dtype that numpy gives them, strings only if asked."""
+    is_string = np.array([isinstance(value, str) for value in values], dtype=bool)
+    if is_string.any() and not is_string.all():
+        some = values[[is_string.argmax(), is_string.argmin()]]
+        raise ValueError(f"{name} mixes strings with others ({_show(some)}). Use a single type.")
+    return values if keep_strings and is_string.any() else np.array(values.tolist())
+
+
+def _reject_missing(values: NDArray[Any], name: str) -> None:
+    if values.dtype == object:
+        missing = np.array([_is_missing(value) for value in values], dtype=bool)
+    else:
+        missing = values != values
+    if missing.any():
+        row = np.flatnonzero(missing)[0]
+        raise ValueError(
+            f"{name} must not have missing values, but row {row} is {_show(values[[row]])} "
+            f"({missing.sum()} missing in all; {name} contains NaN). Drop these rows first."
+        )
+
+
+def _is_missing(value: Any) -> bool:
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _reject_infinite(values: NDArray[Any], name: str) -> None:
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = np.flatnonzero(np.isinf(values))[0]
+        raise ValueError(
+            f"{name} must be finite, but row {row} is {values[row]} ({name} contains infinity). "
+            "Drop this row or give the level a finite number."
+        )
+
+
+def _declared_order(y: Any) -> NDArray[Any] | None:
+    """Levels of an ordered pandas categorical or a polars Enum (or a frame of one such column)."""
+    dtypes = [y.dtype] if hasattr(y, "dtype") else list(getattr(y, "dtypes", []))
+    for dtype in dtypes[:1]:
+        if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
+            return np.asarray(dtype.categories)
+    return None
+
+
+def _require_own_order(classes: NDArray[Any], n_rows: int) -> None:
+    """Accept numbers, half steps among them, and booleans; not strings nor measurements."""
+    if classes.dtype.kind not in "biuf":
+        raise ValueError(
+            f"y must say how its labels are ordered, but {_show(classes)} have no order of their "
+            "own (alphabetical order would be arbitrary). Name the levels from lowest to highest, "
+            "e.g. categories=['low', 'mid', 'high'], or give y as an ordered pandas categorical."
+        )
+    many = n_rows >= _MIN_ROWS_TO_CALL_CONTINUOUS and len(classes) > n_rows / 2
+    if many and classes.dtype.kind == "f" and (2 * classes % 1 != 0).any():
+        raise ValueError(
+            f"Unknown label type: continuous. y has {len(classes)} different fractional values in "
+            f"{n_rows} rows ({_show(classes)}), where a few ordered levels are needed. Bin the "
+            "target first, or name the levels with categories=[...] if each value is one."
+        )
+
+
+def _require_two_classes(classes: NDArray[Any]) -> None:
+    if len(classes) < 2:
+        word = "class" if len(classes) == 1 else "classes"
+        raise ValueError(
+            f"y has {len(classes)} {word} ({_show(classes)}), but at least 2 classes are needed. "
+            "Add rows with another label."
+        )
+
+
+def _check_categories(categories: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    if np.ndim(categories) != 1:
+        raise ValueError(
+            "categories must be a list of levels from lowest to highest, "
+            f"e.g. ['low', 'mid', 'high'], but {categories!r} was given."
+        )
+    levels = _in_kind_of(classes, _label_values(list(categories), "categories"))
+    if len(levels) < 2:
+        raise ValueError(
+            f"categories must name at least 2 levels, but has {len(levels)} ({_show(levels)}). "
+            "Name every level from lowest to highest."
+        )
+    distinct, counts = np.unique(levels, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(
+            f"categories must name each level once, but repeats {_show(distinct[counts > 1])}. "
+            "Remove the repetition."
+        )
+    return levels
+
+
+def _in_kind_of(classes: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
+    """``levels`` in the dtype of ``classes``, where that changes no value."""
+    if classes.dtype == object:
+        return levels.astype(object)
+    if levels.dtype.kind not in "biuf" or classes.dtype.kind not in "biuf":
+        return levels
+    with np.errstate(invalid="ignore"):
+        cast = levels.astype(classes.dtype)
+    both_float = levels.dtype.kind == classes.dtype.kind == "f"
+    return cast if both_float or np.array_equal(cast, levels) else levels
+
+
+def _reject_unknown(values: NDArray[Any], codes: IntArray, categories: NDArray[Any]) -> None:
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        row = unknown[0]
+        raise ValueError(
+            f"y must hold only the levels of categories, [{_show(categories)}], but row {row} is "
+            f"{_show(values[[row]])}. Add this level to categories or drop such rows "
+            f"({len(unknown)} in all)."
+        )
+
+
+def _show(values: NDArray[Any], limit: int = 8) -> str:
+    shown = [repr(value) for value in values[:limit].tolist()]
+    return ", ".join(shown + ["..."] * (len(values) > limit))
+
+
+def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+    """Return ``n`` finite, non-negative weights; None means ones, a number means that for all."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = np.array(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.shape != (n,):
+        raise ValueError(
+            f"sample_weight must be a number or have shape ({n},), one weight for each row, "
+            f"but has shape {weights.shape}."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight must be finite and not negative, but row {bad[0]} is "
+            f"{weights[bad[0]]}. Use 0 to leave a row out."
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row. Give some row a positive weight.")
+    return weights
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise TypeError unless ``kernel`` is an instance of a scikit-learn kernel of one output."""
+    if isinstance(kernel, Kernel) and not isinstance(kernel, CompoundKernel):
+        return
+    what = f"the class {kernel.__name__}" if isinstance(kernel, type) else repr(kernel)
+    raise TypeError(
+        f"kernel must be one scikit-learn kernel object, but {what} was given. "
+        "Use for example sklearn.gaussian_process.kernels.RBF(1.0)."
+    )
+
+
+def allows_missing(kernel: Any) -> bool:
+    """Whether every part of ``kernel`` that looks at inputs says it can take gaps (NaN)."""
+    parts = [getattr(kernel, name) for name in ("k1", "k2", "kernel") if hasattr(kernel, name)]
+    if parts:
+        return all(map(allows_missing, parts))
+    return getattr(kernel, "accepts_missing", not kernel.requires_vector_input)
+
+
+def check_option(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Raise ValueError unless ``value`` is one of the ``allowed`` words."""
+    if isinstance(value, str) and value in allowed:
+        return
+    close = difflib.get_close_matches(value.lower(), allowed, 1) if isinstance(value, str) else []
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    words = ", ".join(map(repr, allowed))
+    raise ValueError(f"{name} must be one of {words}, but {value!r} was given.{hint}")
+
+
+def available_memory() -> int | None:
+    """Bytes that new arrays can take, or None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024 * int(next(line.split()[1] for line in lines if "MemAvailable" in line))
+    except (OSError, StopIteration):
+        return _free_pages()
+
+
+def _free_pages() -> int | None:
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def check_memory(n_rows: int, n_matrices: int = 8) -> None:
+    """Raise MemoryError if ``n_matrices`` matrices of (n_rows, n_rows) doubles do not fit."""
+    needed, free = n_matrices * 8 * n_rows**2, available_memory()
+    if free is None or needed <= free:
+        return
+    raise MemoryError(
+        f"{n_rows} rows need about {needed / 1e9:.1f} GB of memory, but {free / 1e9:.1f} GB is "
+        f"free. Fit a subsample of at most {math.isqrt(free // (8 * n_matrices))} rows, "
+        "or use a machine with more memory."
+    )
