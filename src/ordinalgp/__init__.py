@@ -1,7 +1,8 @@
 """Gaussian processes for ordered outcomes and preferences."""
 
 from ordinalgp.gp import OrdinalGPClassifier
+from ordinalgp.persistence import load
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["OrdinalGPClassifier", "__version__"]
+__all__ = ["OrdinalGPClassifier", "__version__", "load"]

@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from ordinalgp._validation import (
     check_memory,
     check_option,
     check_weights,
+    class_positions,
 )
 from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.inference import cavities
@@ -28,6 +29,35 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Found, Task, maximise, objective_named, perturbed
 
 _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
+_OBJECTIVES = ("ep evidence", "ep bound", "laplace evidence")
+
+_FINITE = (-np.finfo(float).max, np.inf)
+_POSITIVE = (np.nextafter(0.0, 1.0), np.inf)
+_ATTRIBUTES: dict[str, tuple[Any, ...]] = {  # saved as they are
+    "categories_": ("biufUSMO", "r"),
+    "classes_": ("biufUSMO", "k"),
+    "log_marginal_likelihood_value_": ("f", ""),
+    "evidence_path_": ("f", "evaluations"),
+    "converged_": ("b", ""),
+    "n_iter_": ("i", ""),
+}
+_STATE: dict[str, tuple[Any, ...]] = _ATTRIBUTES | {
+    "feature_names": ("O", "names"),
+    "inputs": ("f", "N d"),
+    "latent": ("i", "M", 0, "N"),
+    "codes": ("i", "M", 0, "r"),
+    "counts": ("f", "M", *_POSITIVE),
+    "observation": ("i", "n", -1, "M"),
+    "tau": ("f", "M", 0.0, np.inf),
+    "nu": ("f", "M", *_FINITE),
+    "kernel": ("O", ""),
+    "noise": ("f", "", *_POSITIVE),
+    "first": ("f", "", *_FINITE),
+    "gaps": ("f", "gaps", *_POSITIVE),
+    "objective": ("U", ""),
+    "max_sweeps": ("iu", ""),
+    "tol": ("iuf", ""),
+}
 
 
 class OrdinalGPClassifier(OrdinalClassifier):
@@ -124,6 +154,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     >>> model.category_proba([[0.0]]).round(2)
     array([[0., 1., 0.]])
     """
+
+    _state_spec = _STATE
 
     def __init__(
         self,
@@ -359,3 +391,92 @@ class OrdinalGPClassifier(OrdinalClassifier):
             )
         value, gradient, _ = task.evaluate(theta)
         return (value, gradient) if eval_gradient else value
+
+    # ------------------------------------------------------------------------- keeping
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file, for :func:`ordinalgp.load`.
+
+        The file is a zip of JSON and arrays, without pickle. It is written beside ``path`` and
+        moved there when complete, so that a failure leaves no file, or the old one untouched.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to; any suffix, for example "model.ogp".
+
+        Notes
+        -----
+        The file holds the training inputs. Kernels of scikit-learn and of
+        :mod:`ordinalgp.kernels` can be saved; kernels of your own and a callable ``optimizer``
+        raise a ``TypeError``. A ``RandomState`` given as ``random_state`` belongs to the running
+        program and comes back as None; predictions do not depend on it.
+        """
+        from ordinalgp.persistence import save
+
+        save(self, path)
+
+    def _get_state(self) -> dict[str, Any]:
+        """Collect what a file keeps: all but the n x n factor."""
+        self._check_parameters()
+        task, likelihood = self._fitted_task, cast(OrdinalProbit, self.likelihood_)
+        named = {objective_named(*words.split()): words for words in _OBJECTIVES}
+        return {name: getattr(self, name) for name in _ATTRIBUTES} | {
+            "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+            "inputs": task.X,
+            "latent": task.projection.apply(np.arange(float(len(task.X)))).astype(np.intp),
+            "codes": task.y,
+            "counts": task.counts,
+            "observation": self._observation,
+            "tau": self._sites.tau,
+            "nu": self._sites.nu,
+            "kernel": task.kernel,
+            "noise": likelihood.noise,
+            "first": likelihood.first,
+            "gaps": likelihood.gaps,
+            "objective": named[task.smoothing, task.objective],
+            "max_sweeps": task.max_sweeps,
+            "tol": task.tol,
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Become the fitted estimator of a file; one Cholesky factorisation."""
+        self._check_parameters()
+        _check_parts(state)
+        rows = MergedRows(
+            *(state[key] for key in ("inputs", "latent", "codes", "counts", "observation"))
+        )
+        smoothing, objective = objective_named(*state["objective"].split())
+        task = replace(
+            self._task(rows, state["kernel"], len(state["categories_"])),
+            likelihood=OrdinalProbit(state["noise"], state["first"], state["gaps"]),
+            smoothing=smoothing,
+            objective=objective,
+            max_sweeps=state["max_sweeps"],
+            tol=state["tol"],
+        )
+        for name in _ATTRIBUTES:
+            setattr(self, name, state[name])
+        self.n_features_in_ = rows.X.shape[1]
+        if len(state["feature_names"]):
+            self.feature_names_in_ = state["feature_names"]
+        self._observation = rows.observation
+        self._keep(task, Sites(state["tau"], state["nu"]))
+
+
+def _check_parts(state: dict[str, Any]) -> None:
+    """Raise unless the parts of a saved state agree, and fit into memory."""
+    kernel, X = state["kernel"], state["inputs"]
+    check_kernel(kernel)
+    check_memory(len(X), n_matrices=4)
+    parts = {
+        "gaps": len(state["gaps"]) + 2 == len(state["categories_"]),
+        "classes_": np.all(class_positions(state["categories_"], state["classes_"]) >= 0),
+        "feature_names": len(state["feature_names"]) in (0, X.shape[1]),
+        "inputs": not np.isinf(X).any() and (allows_missing(kernel) or not np.isnan(X).any()),
+        "kernel": np.all(np.isfinite(kernel.theta)),
+        "objective": state["objective"] in _OBJECTIVES,
+    }
+    wrong = [name for name, fits in parts.items() if not fits]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} and the rest of the state disagree")

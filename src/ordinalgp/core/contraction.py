@@ -1,8 +1,7 @@
 """Kernel matrices, and the contraction of dL/dK with their derivatives.
 
-An objective L hands over one symmetric matrix, ``upstream = dL/dK``; what the optimiser needs is
-``sum_ij upstream_ij dK_ij/dtheta``. scikit-learn's ``eval_gradient`` builds dK/dtheta, an n x n x d
-array; the rules below go to the sum directly, in O(n^2 d) time and O(n^2) memory.
+An objective L hands over one symmetric matrix, ``upstream = dL/dK``. The rules below contract it
+with dK/dtheta in O(n^2 d) time and O(n^2) memory, without scikit-learn's n x n x d gradients.
 
 Stationary kernels are functions of ``r^2 = sum_l (x_il - x_jl)^2`` with ``x`` in units of the
 length scales, and ``dk/dlog(length_scale_l) = w(r^2) (x_il - x_jl)^2`` with ``w = -2 dk/d(r^2)``.
@@ -25,8 +24,9 @@ __all__ = ["contract", "kernel_matrix"]
 
 Profile = Callable[[FloatArray], FloatArray]  # of a block of r^2, which it may overwrite
 Rows = Callable[[int, int], FloatArray]  # (i, j) -> r^2 from the rows i..j to the rows i..n
-Distances = Callable[[FloatArray], Rows]
+Distances = Callable[[FloatArray], tuple[FloatArray, Rows]]  # X -> room for n x n results, rows
 
+_BLOCK = 64  # rows at a time: few enough for their distances to stay in the cache
 _noted: set[type] = set()  # classes whose missing rule was logged
 
 
@@ -55,9 +55,8 @@ def contract(
     gradient = kernel(X, eval_gradient=True)[1]
     if gradient.shape != (*upstream.shape, kernel.n_dims):
         raise ValueError(
-            f"The gradient of {name} has shape {gradient.shape}, but one matrix of shape "
-            f"{upstream.shape} for each of the {kernel.n_dims} entries of theta is needed. "
-            "Correct its eval_gradient, or add a rule with contract.register."
+            f"The gradient of {name} has shape {gradient.shape}, but (n, n, {kernel.n_dims}) with "
+            f"n = {len(upstream)} is needed. Correct it, or add a rule with contract.register."
         )
     return np.einsum("ij,ijp->p", upstream, gradient)
 
@@ -79,44 +78,42 @@ def _rule(cls: type) -> Callable[[Any], Any]:
     return register
 
 
-def _exact(X: FloatArray) -> Rows:
-    return lambda i, j: cdist(X[i:j], X[i:], "sqeuclidean")
+def _exact(X: FloatArray) -> tuple[FloatArray, Rows]:
+    return np.empty((len(X), len(X))), lambda i, j: cdist(X[i:j], X[i:], "sqeuclidean")
 
 
-def _fast(X: FloatArray) -> Rows:
-    """Squared distances by one matrix product, where that is faster and harmless.
+def _fast(X: FloatArray) -> tuple[FloatArray, Rows]:
+    """Squared distances from one matrix product, where that is faster and harmless.
 
     |x|^2 + |x'|^2 - 2 x x' is off by about eps |x|^2 in every entry, however close the rows are,
     and the kernel's relative error is of that size: far-out rows keep `cdist`. Up to 16 columns
-    there is little to gain (n = 2000: 22 ms against 19 ms for 9 columns, 58 against 23 for 60).
+    there is nothing to gain (n = 2000, 16 columns: 28 ms by `cdist`, 29 so; 60: 59 and 34).
     """
     centred = X - X.mean(axis=0)
-    square = np.einsum("il,il->i", centred, centred)[:, np.newaxis]
+    square = np.einsum("il,il->i", centred, centred)
     if X.shape[1] <= 16 or square.max() > 3e4:
         return _exact(X)
-    left = np.hstack([-2.0 * centred, square, np.ones_like(square)])
-    right = np.hstack([centred, np.ones_like(square), square]).T.copy()
-    return partial(_product_rows, left, right)
+    # All at once: a BLAS call may wait for busy cores much longer than it computes.
+    gram = centred @ centred.T
+    return gram, partial(_product_rows, gram, square)
 
 
-def _product_rows(left: FloatArray, right: FloatArray, i: int, j: int) -> FloatArray:
-    block = left[i:j] @ right[:, i:]
+def _product_rows(gram: FloatArray, square: FloatArray, i: int, j: int) -> FloatArray:
+    block = gram[i:j, i:]
+    block *= -2.0
+    block += np.add.outer(square[i:j], square[i:])
     np.maximum(block, 0.0, out=block)
-    own = block[:, : j - i]
-    own[...] = (own + own.T) / 2.0  # symmetric to the last bit, which the product alone is not
-    np.fill_diagonal(own, 0.0)
+    np.fill_diagonal(block, 0.0)
     return block
 
 
 def _symmetric(X: FloatArray, profile: Profile, distances: Distances) -> FloatArray:
     """Return the matrix of ``profile(r^2)``, each pair evaluated once; shape (n, n)."""
-    n, size = len(X), 64  # rows of a block: few enough for it to stay in the cache
-    out, rows = np.empty((n, n)), distances(X)
-    for i in range(0, n, size):
-        j = min(i + size, n)
-        block = profile(rows(i, j))
-        out[i:j, i:] = block
-        out[j:, i:j] = block[:, j - i :].T
+    out, rows = distances(X)
+    for i in range(0, len(X), _BLOCK):
+        j = min(i + _BLOCK, len(X))
+        out[i:j, i:] = profile(rows(i, j))
+        out[j:, i:j] = out[i:j, j:].T
     return out
 
 
@@ -131,22 +128,25 @@ def _scaled(X: Any, length_scale: Any) -> FloatArray:
         return np.clip(X / scale, -1e140, 1e140)  # squares stay finite: 0 * inf would be nan
 
 
-def _pair_sums(M: FloatArray, X: FloatArray) -> FloatArray:
+def _pair_sums(M: FloatArray, X: FloatArray, limit: float = 1e3) -> FloatArray:
     """Return ``sum_ij M_ij (x_il - x_jl)^2`` for every column l, as one matrix product.
 
-    ``M`` is symmetric, of shape (n, n). Its diagonal, which takes no part in the sum though its
-    rounding would, is overwritten.
+    The two terms of the product form cancel up to eps x^2. Where a column spans thousands of length
+    scales that is not small beside the near pairs, the only ones that still count, so columns that
+    reach beyond ``limit`` are summed pair by pair. ``M``, symmetric, loses its idle diagonal.
     """
     np.fill_diagonal(M, 0.0)
     C = X - X.mean(axis=0)
     sums: FloatArray = 2.0 * (M.sum(axis=1) @ C**2 - np.einsum("il,il->l", C, M @ C))
-    # The two terms cancel up to eps x^2. Where a column spans thousands of length scales, that is
-    # not small beside the near pairs, the only ones that still count: take these one by one.
-    wide = np.flatnonzero(np.abs(C).max(axis=0) > 1e3)
-    if wide.size:
-        i, j = np.nonzero(M)
-        sums[wide] = [M[i, j] @ (x[i] - x[j]) ** 2 for x in X.T[wide]]
+    for column in np.flatnonzero(np.abs(C).max(axis=0) > limit):
+        sums[column] = _pair_sum(M, X[:, column])
     return sums
+
+
+def _pair_sum(M: FloatArray, x: FloatArray) -> float:
+    blocks = (slice(i, i + _BLOCK) for i in range(0, len(x), _BLOCK))
+    pairs = ((M[b], np.subtract.outer(x[b], x)) for b in blocks)
+    return sum(float(np.einsum("ij,ij,ij->", m, diff, diff)) for m, diff in pairs)
 
 
 # Half-integer orders are a polynomial times exp(-z), z = sqrt(2 nu) r: that of k, that of w.
@@ -164,42 +164,42 @@ def _matern_value(r2: FloatArray, nu: float) -> FloatArray:
     return _MATERN[nu][0](z) * np.exp(-z)
 
 
-def _matern_weight(r2: FloatArray, nu: float, near: float) -> FloatArray:
-    """Return w for any finite ``nu``, and 0 for r^2 up to ``near``, where w may be infinite."""
-    z = np.sqrt(2.0 * nu * np.maximum(r2, near))
+def _matern_weight(r2: FloatArray, nu: float) -> FloatArray:
+    """Return w for any finite ``nu``; a finite number at r = 0 too, where it meets a factor 0."""
+    z = np.sqrt(2.0 * nu * np.maximum(r2, 1e-30))
     if nu in _MATERN:
-        w = _MATERN[nu][1](z) * np.exp(-z)
-    else:
-        w = nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
-    return np.where(r2 <= near, 0.0, w)
-
-
-def _matern_distances(nu: float) -> Distances:
-    return _fast if nu > 1.0 else _exact  # exp(-r) makes 1e-8 of an error of 1e-16 in r^2
+        return _MATERN[nu][1](z) * np.exp(-z)
+    w: FloatArray = nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
+    return w
 
 
 def _matern_matrix(kernel: Any, X: Any) -> FloatArray:
     nu = getattr(kernel, "nu", np.inf)  # the RBF kernel is the limit
     if nu not in (*_MATERN, np.inf):
         return np.asarray(kernel(X))
-    Z = _scaled(X, kernel.length_scale)
-    return _symmetric(Z, partial(_matern_value, nu=nu), _matern_distances(nu))
+    distances = _fast if nu > 1.0 else _exact  # exp(-r) makes 1e-8 of an error of 1e-16 in r^2
+    return _symmetric(_scaled(X, kernel.length_scale), partial(_matern_value, nu=nu), distances)
 
 
 @_rule(sk.RBF)
+def _rbf(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
+    M = upstream * (_matern_matrix(kernel, X) if K is None else K)
+    sums = _pair_sums(M, _scaled(X, kernel.length_scale))
+    return sums if kernel.anisotropic else sums.sum(keepdims=True)
+
+
 @_rule(sk.Matern)
 def _matern(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
-    nu = getattr(kernel, "nu", np.inf)
-    Z = _scaled(X, kernel.length_scale)
-    if nu == np.inf:
-        M = upstream * (_matern_matrix(kernel, X) if K is None else K)
-    else:
-        # A pair nearer than this adds less than what `_pair_sums` loses to rounding.
-        near = float(np.finfo(float).eps * np.ptp(Z, axis=0).max() ** 2) or 1.0
-        M = _symmetric(Z, partial(_matern_weight, nu=nu, near=near), _matern_distances(nu))
-        M *= upstream
-    sums = _pair_sums(M, Z)
-    return sums if kernel.anisotropic else sums.sum(keepdims=True)
+    if kernel.nu == np.inf:
+        return _rbf(kernel, X, upstream, K)
+    Z, weight = _scaled(X, kernel.length_scale), partial(_matern_weight, nu=kernel.nu)
+    # Orders below 1 have a weight without limit near r = 0, and cannot afford any rounding there.
+    distances, limit = (_fast, 1e3) if kernel.nu > 1.0 else (_exact, 0.0)
+    if kernel.anisotropic:
+        M = _symmetric(Z, weight, distances)
+        return _pair_sums(np.multiply(M, upstream, out=M), Z, limit)
+    slope = _symmetric(Z, lambda r2: r2 * weight(r2), distances)
+    return np.array([np.vdot(upstream, slope)])
 
 
 def _quadratic(kernel: Any, X: Any, factor: Profile) -> FloatArray:
@@ -207,7 +207,7 @@ def _quadratic(kernel: Any, X: Any, factor: Profile) -> FloatArray:
 
     def profile(r2: FloatArray) -> FloatArray:
         t = r2 / (2.0 * kernel.alpha * kernel.length_scale**2)
-        return factor(t) * np.exp(-kernel.alpha * np.log1p(t))
+        return factor(t) * (1.0 + t) ** -kernel.alpha
 
     return _symmetric(_scaled(X, 1.0), profile, _exact)
 
@@ -252,9 +252,9 @@ def _split(kernel: Any) -> tuple[Any, Any]:
 
 def _operator_matrix(kernel: Any, X: Any) -> FloatArray:
     first, second = _split(kernel)
+    K = kernel_matrix(first, X)
     constant = type(second) is sk.ConstantKernel
     other = second.constant_value if constant else kernel_matrix(second, X)
-    K = kernel_matrix(first, X)
     return (np.add if type(kernel) is sk.Sum else np.multiply)(K, other, out=K)
 
 

@@ -5,9 +5,10 @@ projections as latent values, factor B = I + S P S with P = A K A' and S = diag(
 with more, factor K = F F' and then I + F' (A' T A) F.
 """
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -86,6 +87,9 @@ class Posterior(Protocol):
     half_log_det: float
     """log |I + P T| / 2"""
 
+    def shifted(self, nu: FloatArray) -> Self:
+        """The posterior under sites with the same precisions and other shifts: O(n^2)."""
+
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
 
@@ -109,17 +113,25 @@ def condition(
     """Condition f ~ N(prior_mean, K) on ``counts`` copies of each site."""
     distinct, where = projection.distinct
     counts = np.ones_like(sites.tau) if counts is None else counts
-    T, shift = (_merge(counts * s, where, distinct.shape[0]) for s in (sites.tau, sites.nu))
+    copies = _Copies(counts, where, distinct.shape[0])
     form = _FewProjections if distinct.shape[0] <= distinct.shape[1] else _ManyProjections
-    return form(K, distinct, where, T, shift, prior_mean)
+    return form(K, distinct, copies, sites, prior_mean)
 
 
-def _merge(values: FloatArray, where: IntArray | None, size: int) -> FloatArray:
-    return values if where is None else np.bincount(where, values, minlength=size)
+@dataclass(frozen=True, eq=False)
+class _Copies:
+    """Between observations, each made ``counts`` times, and the distinct projections they see."""
 
+    counts: FloatArray
+    where: IntArray | None
+    size: int
 
-def _spread(values: FloatArray, where: IntArray | None) -> FloatArray:
-    return values if where is None else values[where]
+    def merge(self, values: FloatArray) -> FloatArray:
+        total = self.counts * values
+        return total if self.where is None else np.bincount(self.where, total, self.size)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        return values if self.where is None else values[self.where]
 
 
 class _FewProjections:
@@ -129,37 +141,48 @@ class _FewProjections:
         self,
         K: FloatArray,
         A: Projection,
-        where: IntArray | None,
-        T: FloatArray,
-        shift: FloatArray,
+        copies: _Copies,
+        sites: Sites,
         prior_mean: FloatArray | None,
     ) -> None:
-        self._A, self._where = A, where
+        self._A, self._K, self._copies = A, K, copies
+        self._h = prior_mean
+        self._g0 = np.zeros(A.shape[0]) if prior_mean is None else A.apply(prior_mean)
         self._P = P = sandwich(A, K)
-        self._S = S = np.sqrt(T)
+        self._T = copies.merge(sites.tau)
+        self._S = S = np.sqrt(self._T)
         B = P * S
         B *= S[:, None]
         B.flat[:: len(B) + 1] += 1.0
-        self._T = T
         self._triangle = Triangle(B)
         self.half_log_det = self._triangle.half_log_det
-        g0 = np.zeros(len(T)) if prior_mean is None else A.apply(prior_mean)
-        self._w = self._observation_weights(shift, g0)
-        self._u = g0 + P @ self._w
-        self.weights = A.adjoint(self._w)
-        identity = isinstance(A, Identity)
-        f = self._u if identity else K @ self.weights
-        self.mean = f if prior_mean is None or identity else prior_mean + f
+        self._move(sites.nu)
 
-    def _observation_weights(self, shift: FloatArray, g0: FloatArray) -> FloatArray:
+    def _move(self, nu: FloatArray) -> None:
+        w = self._observation_weights(self._copies.merge(nu))
+        self._u = self._g0 + self._P @ w
+        self.weights = self._A.adjoint(w)
+        if isinstance(self._A, Identity):
+            self.mean = self._u
+        else:
+            h = 0.0 if self._h is None else self._h
+            self.mean = h + self._K @ self.weights
+
+    def shifted(self, nu: FloatArray) -> Self:
+        moved = copy.copy(self)
+        moved._move(nu)
+        return moved
+
+    def _observation_weights(self, shift: FloatArray) -> FloatArray:
         """w = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
         S, live = self._S, self._S > 0
         scaled = np.divide(shift, S, out=np.zeros_like(shift), where=live)
         rest = np.where(live, 0.0, shift)
-        offset = g0 + self._P @ rest if np.any(rest) else g0
+        offset = self._g0 + self._P @ rest if np.any(rest) else self._g0
         return S * self._triangle.solve(scaled - S * offset) + rest
 
-    def observed(self) -> Moments:
+    @cached_property
+    def _variances(self) -> FloatArray:
         # diag(P - P R P) = (1 - diag(B^-1)) / T, from the columns of L^-1.
         prior = np.diagonal(self._P)
         inverse = self._triangle.inverse
@@ -171,8 +194,11 @@ class _FewProjections:
             var[weak] = prior[weak] - np.einsum("ki,ki->i", half, half)
         # A posterior variance lies between 0 and both the prior's and the site's.
         tiny = np.finfo(float).tiny
-        var = np.clip(var, tiny, np.maximum(prior, tiny))
-        return Moments(_spread(self._u, self._where), _spread(var, self._where))
+        return np.clip(var, tiny, np.maximum(prior, tiny))
+
+    def observed(self) -> Moments:
+        spread = self._copies.spread
+        return Moments(spread(self._u), spread(self._variances))
 
     def inverse(self) -> FloatArray:
         R = self._triangle.full_inverse()
@@ -200,29 +226,40 @@ class _ManyProjections:
         self,
         K: FloatArray,
         A: Projection,
-        where: IntArray | None,
-        T: FloatArray,
-        shift: FloatArray,
+        copies: _Copies,
+        sites: Sites,
         prior_mean: FloatArray | None,
     ) -> None:
-        self._A, self._where = A, where
+        self._A, self._copies = A, copies
+        self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
         F = square_root(K)
-        self._precision = A.scatter(T)
+        self._precision = A.scatter(copies.merge(sites.tau))
         B = F.T @ (self._precision @ F)
         B.flat[:: len(B) + 1] += 1.0
         triangle = Triangle(B)
         self.half_log_det = triangle.half_log_det
         self._half_covariance = triangle.inverse @ F.T  # H with covariance H' H
-        h = np.zeros(len(K)) if prior_mean is None else prior_mean
-        total = A.adjoint(shift) - self._precision @ h
-        self.mean = h + self._half_covariance.T @ (self._half_covariance @ total)
-        self.weights = A.adjoint(shift) - self._precision @ self.mean
+        self._move(sites.nu)
+
+    def _move(self, nu: FloatArray) -> None:
+        shift = self._A.adjoint(self._copies.merge(nu))
+        total = shift - self._precision @ self._h
+        self.mean = self._h + self._half_covariance.T @ (self._half_covariance @ total)
+        self.weights = shift - self._precision @ self.mean
+
+    def shifted(self, nu: FloatArray) -> Self:
+        moved = copy.copy(self)
+        moved._move(nu)
+        return moved
+
+    @cached_property
+    def _variances(self) -> FloatArray:
+        half = self._A.apply(self._half_covariance.T)
+        return np.maximum(np.einsum("mk,mk->m", half, half), np.finfo(float).tiny)
 
     def observed(self) -> Moments:
-        u = self._A.apply(self.mean)
-        half = self._A.apply(self._half_covariance.T)
-        var = np.maximum(np.einsum("mk,mk->m", half, half), np.finfo(float).tiny)
-        return Moments(_spread(u, self._where), _spread(var, self._where))
+        spread = self._copies.spread
+        return Moments(spread(self._A.apply(self.mean)), spread(self._variances))
 
     def inverse(self) -> FloatArray:
         half = self._half_covariance @ self._precision

@@ -1,0 +1,1 @@
+"""Measurements outside the test suite: published tables, other libraries, speed."""
