@@ -20,7 +20,7 @@ LIMITS = {"ep": 25.0, "laplace": 12.0}
 
 
 def real_rows(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """n rows of d standardised pixel sums, with the ink of the image as ordered target.
+    """N rows of d standardised pixel sums, with the ink of the image as ordered target.
 
     The 8 x 8 digits come with scikit-learn. Each set of columns is a random mixture of pixels,
     so that any n up to 1,797 and any d up to 61 is had from real data; for larger n the same
@@ -75,7 +75,9 @@ def cost_per_evaluation(
 
 def main() -> None:
     print("one evidence evaluation with gradient, averaged over a fit, in dpotrf(n)")
-    print(f"{'n':>5} {'model':>8} {'dpotrf':>10} {'evals':>6} {'ratio':>7} {'limit':>6} {'n x n':>6}")
+    print(
+        f"{'n':>5} {'model':>8} {'dpotrf':>10} {'evals':>6} {'ratio':>7} {'limit':>6} {'n x n':>6}"
+    )
     for n in (500, 1000, 2000):
         X, y = real_rows(n, 9)
         for inference, limit in LIMITS.items():

@@ -1,5 +1,6 @@
 """What every classifier of ordered levels has in common: labels in, decisions out."""
 
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -130,3 +131,25 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         # scikit-learn's accuracy takes half-star ratings for a continuous target.
         right = self.predict(X) == np.asarray(y).ravel()
         return float(np.average(right, weights=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file, for :func:`ordinalgp.load`.
+
+        The file is a zip of JSON and arrays, without pickle. It is written beside ``path`` and
+        moved there when complete, so that a failure leaves no file, or the old one untouched.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to; any suffix, for example "model.ogp".
+
+        Notes
+        -----
+        The file holds the training inputs. Kernels of scikit-learn and of
+        :mod:`ordinalgp.kernels` can be saved; kernels of your own and a callable ``optimizer``
+        raise a ``TypeError``. A ``RandomState`` given as ``random_state`` belongs to the running
+        program and comes back as None; predictions do not depend on it.
+        """
+        from ordinalgp.persistence import save
+
+        save(self, path)

@@ -23,6 +23,8 @@ class MergedRows:
     """total weight of each observation, (M,)"""
     observation: IntArray
     """which observation each training row is, (n,); -1 for rows of weight zero"""
+    left_out: FloatArray
+    """the inputs of rows of weight zero, in their order"""
 
     @property
     def projection(self) -> Projection:
@@ -34,15 +36,15 @@ class MergedRows:
 
 def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any) -> MergedRows:
     """Merge equal rows, unless the kernel tells them apart; rows of weight zero are left out."""
-    used = np.flatnonzero(weights > 0)
+    used, left_out = weights > 0, X[weights <= 0]
+    observation = np.full(len(X), -1, dtype=np.intp)
     X, codes, weights = X[used], codes[used], weights[used]
     inputs, of_row = _distinct_inputs(X, kernel)
     pairs, which = np.unique(np.column_stack([of_row, codes]), axis=0, return_inverse=True)
     which = which.ravel()
-    observation = np.full(int(used.max()) + 1 if len(used) else 0, -1, dtype=np.intp)
     observation[used] = which
     counts = np.bincount(which, weights, minlength=len(pairs))
-    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, observation)
+    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, observation, left_out)
 
 
 def _distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:

@@ -196,6 +196,8 @@ class Correlation(_InnerProduct):
      [ 1. -1.  1.]]
     """
 
+    accepts_missing = True
+
     def __init__(self, missing: Literal["mean"] = "mean") -> None:
         self.missing = missing
 

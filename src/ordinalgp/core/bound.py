@@ -79,8 +79,7 @@ def _fourth(problem: Problem, found: Approximation) -> FloatArray:
     at = found.at
     h = 1e-4 * np.sqrt(-1 / np.minimum(found.smoothed.d2, -1e-12))
     up, down = (
-        problem.likelihood.log_expectation(problem.y, at.mean + step, at.var).d3
-        for step in (h, -h)
+        problem.likelihood.log_expectation(problem.y, at.mean + step, at.var).d3 for step in (h, -h)
     )
     return (up - down) / (2 * h)
 

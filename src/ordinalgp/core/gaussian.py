@@ -59,7 +59,9 @@ class Triangle:
     @cached_property
     def inverse(self) -> FloatArray:
         """L^-1, written over L."""
-        inverse, _ = lapack.dtrtri(self._lower, lower=1, overwrite_c=1)
+        # A model read from a memory map must not be written to.
+        overwrite = int(self._lower.flags.writeable)
+        inverse, _ = lapack.dtrtri(self._lower, lower=1, overwrite_c=overwrite)
         self._lower = None
         return inverse
 
@@ -174,7 +176,7 @@ class _FewProjections:
         return moved
 
     def _observation_weights(self, shift: FloatArray) -> FloatArray:
-        """w = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
+        """W = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
         S, live = self._S, self._S > 0
         scaled = np.divide(shift, S, out=np.zeros_like(shift), where=live)
         rest = np.where(live, 0.0, shift)

@@ -123,9 +123,7 @@ class _Mode:
     height: float
 
 
-def _climb(
-    problem: Problem, start: Start | None, max_sweeps: int, tol: float
-) -> Approximation:
+def _climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -> Approximation:
     """Newton's method for the posterior mode (Alg. 3.1 of [Rasmussen06]_), with halving."""
     mode = _first_mode(problem, start)
     prior_precision = len(problem.K) / max(np.trace(problem.K), np.finfo(float).tiny)
@@ -282,9 +280,7 @@ class _Past:
         return Sites(tau, nu) if np.all(tau >= 0) else None
 
 
-def _propagate(
-    problem: Problem, start: Start | None, max_sweeps: int, tol: float
-) -> Approximation:
+def _propagate(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -> Approximation:
     """EP with all sites updated at once; a sweep that moves further than the last is damped."""
     sites = Sites.flat(problem.projection.shape[0]) if start is None else start.sites
     step, last, past = 1.0, np.inf, _Past()

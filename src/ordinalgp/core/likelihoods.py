@@ -65,7 +65,7 @@ class Likelihood(Protocol):
         """Return the same likelihood with other parameters."""
 
     def log_expectation(self, y: Any, mean: FloatArray, var: FloatArray) -> Smoothed:
-        """log E[p(y|u)] with derivatives in ``mean``."""
+        """Log E[p(y|u)] with derivatives in ``mean``."""
 
     def theta_derivatives(self, y: Any, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
         """Differentiate ``value``, ``d1`` and ``d2`` in ``theta``."""
@@ -176,7 +176,7 @@ class Thresholds:
         return p
 
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
-        """log E[p(y|u)] with derivatives in ``mean``."""
+        """Log E[p(y|u)] with derivatives in ``mean``."""
         raise TypeError("use OrdinalProbit or OrdinalLogit")
 
 
@@ -189,9 +189,7 @@ class OrdinalProbit(Thresholds):
         share = np.cumsum((counts + 0.5) / np.sum(counts + 0.5))[:-1]
         return cls.from_thresholds(np.hypot(noise, np.sqrt(latent_var)) * ndtri(share), noise)
 
-    def _cut(
-        self, y: IntArray, mean: FloatArray, var: FloatArray
-    ) -> tuple[Interval, FloatArray]:
+    def _cut(self, y: IntArray, mean: FloatArray, var: FloatArray) -> tuple[Interval, FloatArray]:
         s = np.sqrt(self.noise**2 + var)
         return cut_normal(*self.edges(y, mean, s)), s
 

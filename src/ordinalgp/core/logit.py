@@ -18,7 +18,7 @@ class OrdinalLogit(Thresholds):
     order = 64
 
     def _point(self, y: IntArray, u: FloatArray) -> tuple[Smoothed, list[FloatArray]]:
-        """log p(y|u), three derivatives in u, and what the theta derivatives reuse."""
+        """Log p(y|u), three derivatives in u, and what the theta derivatives reuse."""
         lo, hi, width = self.edges(y, u, self.noise)
         lo, hi = np.clip(lo, -1e6, 1e6), np.clip(hi, -1e6, 1e6)
         width = np.minimum(width, 700.0)
@@ -64,7 +64,7 @@ class OrdinalLogit(Thresholds):
     def _tilted(
         self, y: IntArray, mean: FloatArray, var: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """log E[p], nodes u and normalised weights of p(y|u) N(u; mean, var), (k, m)."""
+        """Log E[p], nodes u and normalised weights of p(y|u) N(u; mean, var), (k, m)."""
         v = np.maximum(var, 1e-200)
         step = self._mode(y, mean, v)
         point, _unused = self._point(y, mean + step)
@@ -79,7 +79,7 @@ class OrdinalLogit(Thresholds):
         return value, mean + offset, np.exp(terms - value)
 
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
-        """log E[p(y|u)]; its derivatives are cumulants of those of log p (Bartlett)."""
+        """Log E[p(y|u)]; its derivatives are cumulants of those of log p (Bartlett)."""
         value, u, weights = self._tilted(y, mean, var)
         ys = np.broadcast_to(y, u.shape).ravel()
         point = self._point(ys, u.ravel())[0]

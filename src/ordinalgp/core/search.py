@@ -177,9 +177,7 @@ def _climb(task: Task, theta: FloatArray, optimizer: Optimizer, label: str, verb
         return Found(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
     if verbose:
         _say(f"{label} best {ascent.value:.6f} after {len(ascent.path)} evaluations ({message})")
-    return Found(
-        ascent.best, ascent.value, np.array(ascent.path), ascent.start, converged, message
-    )
+    return Found(ascent.best, ascent.value, np.array(ascent.path), ascent.start, converged, message)
 
 
 def _lbfgs(ascent: _Ascent, theta: FloatArray, bounds: FloatArray) -> tuple[str, bool]:

@@ -74,9 +74,7 @@ def _by_formula(lo: FloatArray, width: FloatArray) -> FloatArray:
     var = 1.0 - information
     below, above = mean - lo, hi - mean
     third = lo_density * (below**2 - var) - hi_density * (above**2 - var)
-    return np.stack(
-        [log_mass, mean, var, third, information, lo_density, hi_density, below, above]
-    )
+    return np.stack([log_mass, mean, var, third, information, lo_density, hi_density, below, above])
 
 
 def _by_quadrature(lo: FloatArray, width: FloatArray) -> FloatArray:

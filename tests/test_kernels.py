@@ -1,0 +1,179 @@
+"""One contract that every kernel of ours must pass, and the facts particular to each."""
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
+
+from ordinalgp import kernels
+from ordinalgp.kernels import ARDLinear, Correlation
+
+CASES = {
+    "linear": ARDLinear(0.5),
+    "linear-array-of-one": ARDLinear([0.5]),
+    "linear-ard": ARDLinear([0.5, 2.0, 0.25, 1.0, 4.0], (1e-3, 1e3)),
+    "linear-fixed": ARDLinear([0.5, 2.0, 0.25, 1.0, 4.0], "fixed"),
+    "correlation": Correlation(),
+}
+GAPPY = np.array(
+    [
+        [1.0, 2.0, np.nan, 4.0, 5.0],
+        [np.nan, 3.0, 3.0, 1.0, np.nan],
+        [2.0, 2.0, 2.0, 2.0, 2.0],
+        [np.nan, np.nan, np.nan, np.nan, np.nan],
+        [np.nan, 4.0, np.nan, np.nan, np.nan],
+        [5.0, 4.0, 1.0, 3.0, 2.0],
+    ]
+)
+
+
+@pytest.fixture(params=CASES)
+def kernel(request):
+    return CASES[request.param]
+
+
+@pytest.fixture
+def X(kernel):
+    rng = np.random.default_rng(0)
+    return GAPPY if isinstance(kernel, Correlation) else rng.normal(size=(6, 5))
+
+
+def test_no_kernel_is_forgotten():
+    public = {getattr(kernels, name) for name in kernels.__all__}
+    assert public == {type(kernel) for kernel in CASES.values()}
+    defined = {c for _, c in inspect.getmembers(kernels, inspect.isclass) if issubclass(c, Kernel)}
+    assert public == {c for c in defined if not inspect.isabstract(c)}
+
+
+def test_symmetric_and_positive_semi_definite(kernel, X):
+    K = kernel(X)
+    assert K.shape == (6, 6)
+    assert_array_equal(K, K.T)
+    assert np.linalg.eigvalsh(K).min() > -1e-12 * np.trace(K)
+
+
+def test_diagonal_and_cross_matrix_agree(kernel, X):
+    assert_allclose(kernel.diag(X), np.diag(kernel(X)), rtol=1e-12, atol=1e-15)
+    assert_allclose(kernel(X, X[:2]), kernel(X)[:, :2], rtol=1e-12, atol=1e-15)
+    assert_allclose(kernel(X.tolist()), kernel(X))
+
+
+def test_gradient_is_the_slope_in_theta(kernel, X):
+    K, gradient = kernel(X, eval_gradient=True)
+    assert_array_equal(K, kernel(X))
+    assert gradient.shape == (6, 6, kernel.n_dims)
+    for p, step in enumerate(1e-5 * np.eye(kernel.n_dims)):
+        up, down = (kernel.clone_with_theta(kernel.theta + s)(X) for s in (step, -step))
+        assert_allclose(gradient[..., p], (up - down) / 2e-5, rtol=1e-6, atol=1e-9)
+
+
+def test_no_gradient_between_two_sets(kernel, X):
+    with pytest.raises(ValueError, match="Leave out Y"):
+        kernel(X, X, eval_gradient=True)
+
+
+def test_clone_theta_and_bounds(kernel, X):
+    copy = clone(kernel)
+    assert copy == kernel
+    assert copy is not kernel
+    assert kernel.bounds.shape == ((kernel.n_dims, 2) if kernel.n_dims else (0,))
+    same = kernel.clone_with_theta(kernel.theta)
+    assert_allclose(same(X), kernel(X))
+    assert_allclose(same.theta, kernel.theta)
+
+
+def test_repr_evaluates_to_the_kernel(kernel, X):
+    again = eval(repr(kernel), {"ARDLinear": ARDLinear, "Correlation": Correlation})
+    assert type(again) is type(kernel)
+    assert_allclose(again(X), kernel(X))
+
+
+def test_arithmetic(kernel, X):
+    combined = (2.0 * kernel + WhiteKernel(0.5)) ** 2
+    assert_allclose(combined(X), (2.0 * kernel(X) + 0.5 * np.eye(6)) ** 2)
+    assert combined.theta.shape == (kernel.n_dims + 2,)
+    assert combined.bounds.shape == (kernel.n_dims + 2, 2)
+    assert not combined.is_stationary()
+    assert (kernel * kernel)(X).shape == (6, 6)
+
+
+# -- ARDLinear ------------------------------------------------------------------------------------
+
+
+def test_linear_is_the_weighted_inner_product():
+    X, Y = np.random.default_rng(1).normal(size=(2, 4, 3))
+    relevance = np.array([0.5, 0.0, 3.0])
+    assert_allclose(ARDLinear(relevance)(X, Y), X @ np.diag(relevance) @ Y.T)
+    assert_allclose(ARDLinear(2.0)(X, Y), 2.0 * X @ Y.T)
+
+
+def test_linear_one_bound_per_feature():
+    kernel = ARDLinear([1.0, 2.0], [(0.1, 10.0), (1.0, 5.0)])
+    assert_allclose(np.exp(kernel.bounds), [(0.1, 10.0), (1.0, 5.0)])
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_linear_wrong_number_of_features(d):
+    with pytest.raises(ValueError, match=f"relevance has 2 values, but X has {d} features"):
+        ARDLinear([1.0, 2.0])(np.zeros((4, d)))
+
+
+@pytest.mark.filterwarnings("ignore:The optimal value found")  # an idle feature leaves the model
+def test_linear_fits_in_scikit_learn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    kernel = ARDLinear(np.ones(3), (1e-9, 1e3)) + WhiteKernel(0.1)
+    fitted = GaussianProcessRegressor(kernel).fit(X, y).kernel_
+    assert fitted.k1.relevance[0] > 100 * fitted.k1.relevance[1:].max()
+
+
+# -- Correlation ----------------------------------------------------------------------------------
+
+
+def test_correlation_without_gaps_is_pearsons():
+    X = np.random.default_rng(2).integers(1, 6, size=(8, 30)).astype(float)
+    assert_allclose(Correlation()(X), np.corrcoef(X), atol=1e-14)
+
+
+def test_correlation_with_gaps_is_the_sum_over_z_scores():
+    rows = GAPPY[[0, 1, 5]]
+    z = (rows - np.nanmean(rows, axis=1)[:, None]) / np.nanstd(rows, axis=1)[:, None]
+    z[np.isnan(z)] = 0.0
+    seen = np.sum(~np.isnan(rows), axis=1)
+    assert_allclose(Correlation()(rows), z @ z.T / np.sqrt(np.outer(seen, seen)), atol=1e-15)
+
+
+def test_correlation_of_rows_without_variance_is_zero():
+    K = Correlation()(GAPPY)
+    assert_array_equal(K[2:5], 0.0)
+    assert_allclose(np.diag(K), [1, 1, 0, 0, 0, 1])
+    tenths = np.full((2, 7), 0.1)  # whose mean is not 0.1 in floating point
+    assert_array_equal(Correlation()(tenths), 0.0)
+
+
+def test_correlation_ignores_units_of_a_row():
+    rows = GAPPY[[0, 1, 5]]
+    units = np.array([[1e-6], [1.0], [1e6]])
+    shifts = np.array([[-3.0], [0.0], [1e8]])
+    assert_allclose(Correlation()(rows * units + shifts), Correlation()(rows), atol=1e-9)
+
+
+@given(arrays(float, (5, 4), elements=st.sampled_from([np.nan, 0.5, 1.0, 2.0, 5.0, 1e6])))
+def test_correlation_is_finite_bounded_and_positive(X):
+    K = Correlation()(X)
+    assert np.all(np.abs(K) <= 1 + 1e-12)  # and so not nan
+    assert np.linalg.eigvalsh(K).min() > -1e-12
+    assert_allclose(np.diag(K), [len(set(row[~np.isnan(row)])) > 1 for row in X])
+
+
+def test_correlation_knows_one_way_to_fill_gaps():
+    with pytest.raises(ValueError, match="missing is 'median', but only 'mean' is known"):
+        Correlation(missing="median")(GAPPY)

@@ -1,0 +1,75 @@
+"""Errors on the first published partitions of the paper's sets against its Table 2 (5 bins).
+
+The claim is that of the whole table (20 partitions, ``python -m benchmarks.gpor_tables``): the
+mean error is no more than one published standard deviation above the published mean. The first
+four partitions, two for boston_housing, give the same verdict as all 20 in every case here. Other
+numbers need not: one has triazines (EP) 2.5 and auto_mpg 1.04 deviations above, fourteen have
+triazines (EP) 1.12, five to twelve have pyrimidines (MAP) more than one in zero-one error.
+"""
+
+from functools import cache
+
+import pytest
+from benchmarks.data import data_folder
+from benchmarks.gpor_tables import Cell, Row, run_cell, summarise
+
+pytestmark = pytest.mark.data
+
+SPLITS = {
+    "diabetes": 4,
+    "pyrimidines": 4,
+    "triazines": 4,
+    "wisconsin": 4,
+    "machine_cpu": 4,
+    "auto_mpg": 4,
+    "boston_housing": 2,
+}
+
+# What all 20 partitions show as well. Strict: whoever mends one is asked to remove it here.
+_LOW_NOISE = (
+    "Laplace's evidence has a false maximum at low noise: the mode lies inside levels many noise "
+    "widths wide, where the likelihood is flat. EP's evidence is far lower there."
+)
+_MOST_PROBABLE = (
+    "With a weak signal the most probable level is mostly the lowest, the largest class: fewer "
+    "wrong labels than published, but farther off. Deciding for the median does better."
+)
+WORSE = {
+    ("pyrimidines", "map", "absolute"): _LOW_NOISE,
+    ("triazines", "map", "zero_one"): _LOW_NOISE,
+    ("triazines", "map", "absolute"): _LOW_NOISE,
+    ("wisconsin", "map", "absolute"): _MOST_PROBABLE,
+    ("wisconsin", "ep", "absolute"): _MOST_PROBABLE,
+}
+
+
+@pytest.fixture(autouse=True)
+def data_present():
+    try:
+        data_folder()
+    except SystemExit as absent:
+        pytest.skip(str(absent))
+
+
+@cache
+def fitted(dataset: str, model: str) -> Row:
+    splits = range(1, SPLITS[dataset] + 1)
+    records = [run_cell(Cell(dataset, 5, split, model)) for split in splits]
+    assert not [record["error"] for record in records if "error" in record]
+    (row,) = summarise(records, 5)
+    return row
+
+
+def _cases():
+    for dataset in SPLITS:
+        for model in ("map", "ep"):
+            for measure in ("zero_one", "absolute"):
+                reason = WORSE.get((dataset, model, measure))
+                marks = [] if reason is None else [pytest.mark.xfail(reason=reason)]
+                yield pytest.param(dataset, model, measure, marks=marks)
+
+
+@pytest.mark.parametrize("dataset, model, measure", list(_cases()))
+def test_error_is_within_one_published_deviation_of_the_published_mean(dataset, model, measure):
+    figure = getattr(fitted(dataset, model), measure)
+    assert figure.excess <= 1, figure
