@@ -462,9 +462,9 @@ def test_gradients_are_slopes(inference, objective, kernel):
         inference=inference,
         objective=objective,
         optimizer=None,
-        tol=1e-10,
+        tol=1e-12,
         max_sweeps=1000,
-    ).fit(X, y, np.tile([1.0, 2.0, 0.5], 6))
+    ).fit(X, y, np.tile([1.0, 2.0, 1.5], 6))
     theta = np.concatenate([model.kernel_.theta, model.likelihood_.theta])
     theta = theta + np.random.default_rng(0).uniform(-0.2, 0.2, len(theta))
     value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
@@ -688,6 +688,20 @@ def test_a_start_outside_the_bounds_is_moved_inside(inference):
     X, y = make_data()
     model = OrdinalGPClassifier(RBF(5.0, (0.5, 2.0)), inference=inference).fit(X, y)
     assert 0.5 * (1 - 1e-9) <= model.kernel_.length_scale <= 2 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("variance", [1e-6, 1e6])
+def test_the_unit_of_the_latent_function_does_not_matter(inference, variance):
+    """Latent variance, noise and thresholds share one scale: the fit may take any."""
+    X, y = make_data()
+    unit = OrdinalGPClassifier(RBF(), inference=inference).fit(X, y)
+    kernel = ConstantKernel(variance, "fixed") * RBF()
+    model = OrdinalGPClassifier(kernel, inference=inference).fit(X, y)
+    assert_allclose(
+        model.log_marginal_likelihood_value_, unit.log_marginal_likelihood_value_, rtol=1e-4
+    )
+    assert_allclose(model.category_proba(X), unit.category_proba(X), atol=0.01)
+    assert_allclose(model.thresholds_ / np.sqrt(variance), unit.thresholds_, atol=0.05)
 
 
 @pytest.mark.parametrize("kernel", [RBF(3.0), ConstantKernel(0.7) * RBF([3.0, 0.3])], ids=str)
@@ -970,6 +984,25 @@ def test_score_needs_a_label_for_every_row(labels):
     X, y = make_data()
     with pytest.raises(ValueError, match=r"inconsistent|1d array"):
         quick().fit(X, y).score(X, labels)
+
+
+def test_a_failed_fit_leaves_the_old_model_whole():
+    X, y = make_data()
+    model = quick().fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit(X, y + 10, sample_weight=-np.ones(30))
+    assert_array_equal(model.predict(X), before)
+    assert_array_equal(model.classes_, [0, 1, 2])
+
+
+def test_a_failed_first_fit_leaves_no_model():
+    X, y = make_data()
+    model = quick()
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.fit(X, y, sample_weight=-np.ones(30))
+    with pytest.raises(NotFittedError):
+        model.predict(X)
 
 
 def test_feature_names_are_checked():

@@ -222,7 +222,7 @@ def test_one_row_for_each_level(seed, r, inference):
     assert_sound(OrdinalGPClassifier(inference=inference).fit(X, y), X)
 
 
-@examples(12)
+@examples(9)
 @given(seeds, inferences, st.sampled_from(["default", "ard", "linear"]))
 def test_more_features_than_rows(seed, inference, kernel):
     rng = np.random.default_rng(seed)
@@ -244,7 +244,7 @@ def test_fifty_levels(seed, inference):
     assert_sound(model, X)
 
 
-@examples(25)
+@examples(15)
 @given(datasets(levels=(2, 3)), st.integers(0, 4), st.integers(0, 4), inferences, seeds)
 def test_absent_levels_anywhere(data, before, after, inference, seed):
     """Levels below, above and between the observed ones; observed ones stay in order."""
@@ -257,7 +257,7 @@ def test_absent_levels_anywhere(data, before, after, inference, seed):
     assert_sound(model, X)
 
 
-@examples(25)
+@examples(15)
 @given(
     datasets(),
     st.lists(st.sampled_from([1e-10, 1.0, 1e10, 1e150]), min_size=3, max_size=3),

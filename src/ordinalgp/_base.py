@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ordinalgp._typing import FloatArray
@@ -129,8 +130,9 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
             Accuracy; :mod:`ordinalgp.metrics` has scores that know the order.
         """
         # scikit-learn's accuracy takes half-star ratings for a continuous target.
-        right = self.predict(X) == np.asarray(y).ravel()
-        return float(np.average(right, weights=sample_weight))
+        predicted, truth = self.predict(X), column_or_1d(np.asarray(y))
+        check_consistent_length(predicted, truth)
+        return float(np.average(predicted == truth, weights=sample_weight))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file, for :func:`ordinalgp.load`.

@@ -190,8 +190,13 @@ def _show(values: NDArray[Any], limit: int = 8) -> str:
     return ", ".join(shown + ["..."] * (len(values) > limit))
 
 
-def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """Return ``n`` finite, non-negative weights; None means ones, a number means that for all."""
+def check_weights(
+    sample_weight: ArrayLike | None, n: int, codes: IntArray | None = None
+) -> FloatArray:
+    """Return ``n`` finite, non-negative weights; None means ones, a number means that for all.
+
+    With ``codes`` the rows of positive weight must still be of two classes.
+    """
     if sample_weight is None:
         return np.ones(n)
     weights = np.array(sample_weight, dtype=np.float64)
@@ -210,6 +215,11 @@ def check_weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for every row. Give some row a positive weight.")
+    if codes is not None and len(np.unique(codes[weights > 0])) < 2:
+        raise ValueError(
+            "sample_weight leaves rows of one class only, but at least 2 classes are needed. "
+            "Give a positive weight to a row of another class."
+        )
     return weights
 
 
@@ -240,6 +250,17 @@ def check_option(name: str, value: Any, allowed: Sequence[str]) -> None:
     hint = f" Did you mean {close[0]!r}?" if close else ""
     words = ", ".join(map(repr, allowed))
     raise ValueError(f"{name} must be one of {words}, but {value!r} was given.{hint}")
+
+
+def check_number(
+    name: str, value: Any, *, least: float | None = None, above: float | None = None
+) -> None:
+    """Raise ValueError unless ``value`` is a number, at least ``least``, above ``above``."""
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or (least is not None and not value >= least):
+        raise ValueError(f"{name} must be a number of at least {least or 0}, but is {value!r}.")
+    if above is not None and not value > above:
+        raise ValueError(f"{name} must be a number above {above}, but is {value!r}.")
 
 
 def available_memory() -> int | None:

@@ -17,6 +17,7 @@ from ordinalgp._validation import (
     allows_missing,
     check_kernel,
     check_memory,
+    check_number,
     check_option,
     check_weights,
 )
@@ -180,7 +181,7 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
         self._check_parameters()
         X = self._check_inputs(X, reset=True)
         levels = self._read_levels(X, y)
-        weights = check_weights(sample_weight, len(X))
+        weights = check_weights(sample_weight, len(X), levels.codes)
         kernel = self._starting_kernel(X)
         rows = merge_rows(X, levels.codes, weights, kernel)
         check_memory(len(rows.X))
@@ -206,6 +207,9 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
             )
         if self.optimizer is not None and not callable(self.optimizer):
             check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
+        check_number("n_restarts_optimizer", self.n_restarts_optimizer, least=0)
+        check_number("max_sweeps", self.max_sweeps, least=1)
+        check_number("tol", self.tol, above=0)
         if self.inducing is not None:
             try:
                 check_option("inducing", self.inducing, ("auto",))
@@ -234,7 +238,8 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
     def _task(self, rows: MergedRows, kernel: Any, n_levels: int) -> Task:
         smoothing, objective = objective_named(self.inference, self.objective)
         observed = np.bincount(rows.codes, rows.counts, minlength=n_levels)
-        latent_var = float(np.mean(kernel.diag(rows.X)))
+        # Inputs of zero under a linear kernel have no variance; any scale will do for them.
+        latent_var = float(np.mean(kernel.diag(rows.X))) or 1.0
         noise = _START_NOISE * np.sqrt(latent_var)
         likelihood = OrdinalProbit.from_counts(observed, noise, latent_var)
         return Task(

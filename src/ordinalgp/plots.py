@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
 from ordinalgp._typing import FloatArray, IntArray
@@ -107,11 +108,6 @@ class ContourDisplay(_Display):
             Number of grid points along each axis.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        ContourDisplay
-            The picture, drawn.
         """
         _pyplot()
         rows = np.asarray(X, dtype=float)
@@ -137,10 +133,22 @@ class ContourDisplay(_Display):
             self.contours_ = ax.contour(*grid, self.thresholds, **style)
         borders = [f"{low} | {high}" for low, high in pairwise(self.categories)]
         named = dict(zip(self.thresholds, borders, strict=True))
-        for label in ax.clabel(self.contours_, fmt=named, fontsize=9, zorder=4):
+        for label in ax.clabel(self.contours_, fmt=named, manual=self._label_spots(), zorder=4):
             label.set_bbox({"facecolor": "white", "alpha": 0.8, "pad": 1, "lw": 0})
         self._draw_points(ax, colors)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
+
+    def _label_spots(self) -> list[FloatArray]:
+        """Places for the borders' names: off the rim, far from points and from each other."""
+        low = np.array([self.x0[0, 0], self.x1[0, 0]])
+        size = np.array([self.x0[-1, -1], self.x1[-1, -1]]) - low
+        taken = (self.points - low) / size
+        for path in self.contours_.get_paths():
+            border = (path.vertices - low) / size
+            border = border[np.all(np.abs(border - 0.5) < 0.35, axis=1)]
+            if len(border):
+                taken = np.vstack([taken, border[cdist(border, taken).min(axis=1).argmax()]])
+        return list(low + size * taken[len(self.points) :])
 
     def _draw_points(self, ax: Any, colors: Any) -> None:
         if self.codes is None:
@@ -205,11 +213,6 @@ class LatentDisplay(_Display):
             Their levels; None uses the probabilities of the model instead.
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
-
-        Returns
-        -------
-        LatentDisplay
-            The picture, drawn.
         """
         _pyplot()
         model, mean, var = _latent(estimator, X)
@@ -259,7 +262,6 @@ def _pyplot() -> Any:
 
 
 def _colors(n: int) -> Any:
-    """From dark to light, so that the order survives greyscale."""
     return _pyplot().get_cmap("viridis")(np.linspace(0.05, 0.95, n))
 
 

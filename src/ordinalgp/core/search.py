@@ -151,6 +151,11 @@ class _Ascent:
             _say(f"{self.label} evaluation {len(self.path):3d}: {value:.6f}")
         return -value, -gradient
 
+    def as_scikit_learn(self, theta: Any, eval_gradient: bool = True) -> Any:
+        """The signature that scikit-learn hands to optimisers of the user's own."""
+        value, gradient = self(np.asarray(theta, dtype=float))
+        return (value, gradient) if eval_gradient else value
+
     def _fail(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Look worse than the best by as much as the best is bad: the line search steps back."""
         self.failures += 1
@@ -169,7 +174,7 @@ def _climb(task: Task, theta: FloatArray, optimizer: Optimizer, label: str, verb
     bounds = task.bounds
     theta = np.clip(theta, bounds[:, 0], bounds[:, 1])
     if callable(optimizer):
-        optimizer(ascent, theta, bounds)
+        optimizer(ascent.as_scikit_learn, theta, bounds)
         message, converged = "user's optimizer", True
     else:
         message, converged = _lbfgs(ascent, theta, bounds)
