@@ -38,6 +38,7 @@ _STATE: dict[str, tuple[Any, ...]] = _ATTRIBUTES | {
     "noise": ("f", "", *_POSITIVE),
     "first": ("f", "", *_FINITE),
     "gaps": ("f", "gaps", *_POSITIVE),
+    "unit": ("f", "", *_POSITIVE),
     "objective": ("U", ""),
     "max_sweeps": ("iu", ""),
     "tol": ("iuf", ""),
@@ -78,6 +79,7 @@ class GPState:
             "noise": likelihood.noise,
             "first": likelihood.first,
             "gaps": likelihood.gaps,
+            "unit": likelihood.unit,
             "objective": named[task.smoothing, task.objective],
             "max_sweeps": task.max_sweeps,
             "tol": task.tol,
@@ -93,7 +95,7 @@ class GPState:
         smoothing, objective = objective_named(*state["objective"].split())
         task = replace(
             self._task(rows, state["kernel"], len(state["categories_"])),
-            likelihood=OrdinalProbit(state["noise"], state["first"], state["gaps"]),
+            likelihood=OrdinalProbit(*(state[k] for k in ("noise", "first", "gaps", "unit"))),
             smoothing=smoothing,
             objective=objective,
             max_sweeps=state["max_sweeps"],

@@ -43,7 +43,7 @@ def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any)
     pairs, which = np.unique(np.column_stack([of_row, codes]), axis=0, return_inverse=True)
     which = which.ravel()
     observation[used] = which
-    counts = np.bincount(which, weights, minlength=len(pairs))
+    counts = np.bincount(which, weights, minlength=len(pairs)).astype(float)
     return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, observation, left_out)
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.stats import multivariate_normal
 
 from ordinalgp.core.bound import ep_bound
 from ordinalgp.core.inference import Problem, infer

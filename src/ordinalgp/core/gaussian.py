@@ -130,7 +130,9 @@ class _Copies:
 
     def merge(self, values: FloatArray) -> FloatArray:
         total = self.counts * values
-        return total if self.where is None else np.bincount(self.where, total, self.size)
+        if self.where is None:
+            return total
+        return np.bincount(self.where, total, self.size).astype(float)
 
     def spread(self, values: FloatArray) -> FloatArray:
         return values if self.where is None else values[self.where]

@@ -213,7 +213,9 @@ def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray) -> 
     """Largest change of a site, all copies, in units of its posterior standard deviation."""
     d_tau = counts * (new.tau - old.tau)
     d_nu = counts * (new.nu - old.nu) - d_tau * marginal.mean
-    return float(max(np.max(np.abs(d_tau) * marginal.var), np.max(np.abs(d_nu) * marginal.var**0.5)))
+    return float(
+        max(np.max(np.abs(d_tau) * marginal.var), np.max(np.abs(d_nu) * marginal.var**0.5))
+    )
 
 
 def _target(problem: Problem, found: Approximation) -> Sites:
@@ -240,6 +242,7 @@ def _settle_copies(
     tau, nu = found.sites.tau[many], found.sites.nu[many]
     outer, shift = 1 / var - counts * tau, mean / var - counts * nu
     step, last = np.ones_like(tau), np.full_like(tau, np.inf)
+    least = 0.5 / np.maximum(counts, 1.0)
     for _ in range(_SETTLE):
         precision = np.maximum(outer + (counts - 1) * tau, 1 / (_LARGEST_CAVITY * var))
         at = Moments((shift + (counts - 1) * nu) / precision, 1 / precision)
@@ -247,7 +250,7 @@ def _settle_copies(
         d_tau, d_nu = new.tau - tau, new.nu - nu
         change = np.abs(d_tau) * at.var + np.abs(d_nu - d_tau * at.mean) * np.sqrt(at.var)
         grew = change > last
-        step = np.where(grew, np.maximum(0.5 * step, 0.5 / counts), np.minimum(1.2 * step, 1.0))
+        step = np.where(grew, np.maximum(0.5 * step, least), np.minimum(1.2 * step, 1.0))
         last, tau, nu = change, tau + step * d_tau, nu + step * d_nu
         if np.max(counts * change) <= 1e-3 * min(found.change, 1e-3):
             break

@@ -98,19 +98,21 @@ def expected_log(
 class Thresholds:
     """Parameters of a threshold model: noise and b_1 < ... < b_{r-1}, packed as in App. A.
 
-    theta = [log noise, b_1, log gaps]. The gaps are kept, not their sums: a narrow level's
-    width would be lost in the difference of two thresholds.
+    theta = [log noise, b_1 / unit, log gaps]. The gaps are kept, not their sums: a narrow
+    level's width would be lost in the difference of two thresholds. ``unit`` is the prior
+    standard deviation of the latent function, 1 by default; search bounds are in it.
     """
 
     noise: float
     first: float
     gaps: FloatArray
+    unit: float = 1.0
 
     @classmethod
-    def from_thresholds(cls, thresholds: Any, noise: float) -> Self:
+    def from_thresholds(cls, thresholds: Any, noise: float, unit: float = 1.0) -> Self:
         """Build from increasing ``thresholds`` of shape (r - 1,)."""
         b = np.asarray(thresholds, dtype=float)
-        return cls(float(noise), float(b[0]), np.diff(b))
+        return cls(float(noise), float(b[0]), np.diff(b), unit)
 
     @classmethod
     def paper_start(cls, n_levels: int) -> Self:
@@ -129,18 +131,20 @@ class Thresholds:
 
     @property
     def theta(self) -> FloatArray:
-        """[log noise, b_1, log gaps], shape (r,)."""
-        return np.concatenate([[np.log(self.noise), self.first], np.log(self.gaps)])
+        """[log noise, b_1 / unit, log gaps], shape (r,)."""
+        return np.concatenate([[np.log(self.noise), self.first / self.unit], np.log(self.gaps)])
 
     @property
     def bounds(self) -> FloatArray:
         """Search bounds of theta, shape (r, 2)."""
-        gaps = [np.log(GAP_BOUNDS)] * len(self.gaps)
-        return np.array([np.log(NOISE_BOUNDS), THRESHOLD_BOUNDS, *gaps])
+        scale = np.log(self.unit)
+        gaps = [np.log(GAP_BOUNDS) + scale] * len(self.gaps)
+        return np.array([np.log(NOISE_BOUNDS) + scale, THRESHOLD_BOUNDS, *gaps])
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same model with other parameters."""
-        return type(self)(float(np.exp(theta[0])), float(theta[1]), np.exp(theta[2:]))
+        first = float(theta[1] * self.unit)
+        return type(self)(float(np.exp(theta[0])), first, np.exp(theta[2:]), self.unit)
 
     def edges(
         self, y: IntArray, mean: FloatArray, scale: FloatArray | float
@@ -156,22 +160,19 @@ class Thresholds:
         """Chain derivatives in the two edges to theta, shape (r, m)."""
         out = np.empty((self.n_levels, len(y)))
         out[0] = d_log_noise
-        out[1] = d_lo + d_hi
+        out[1] = self.unit * (d_lo + d_hi)
         # Gap j moves every threshold above it: the upper edge of levels above j,
         # the lower edge of those above j + 1.
         j = np.arange(len(self.gaps))[:, None]
         out[2:] = self.gaps[:, None] * ((y > j) * d_hi + (y > j + 1) * d_lo)
         return out
 
-    def _by_level(self, mean: FloatArray, var: FloatArray) -> tuple[IntArray, ...]:
-        """Every (row, level) pair, flattened."""
-        r, m = self.n_levels, len(mean)
-        return np.tile(np.arange(r), m), np.repeat(mean, r), np.repeat(var, r)
-
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_."""
-        y, mean, var = self._by_level(np.asarray(mean, float), np.asarray(var, float))
-        log_p = self.log_expectation(y, mean, var).value.reshape(-1, self.n_levels)
+        r, m = self.n_levels, len(mean)
+        levels = np.tile(np.arange(r), m)
+        log_p = self.log_expectation(levels, np.repeat(mean, r), np.repeat(var, r)).value
+        log_p = log_p.reshape(m, r)
         p: FloatArray = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
         return p
 
@@ -187,7 +188,8 @@ class OrdinalProbit(Thresholds):
     def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
         """Thresholds that give the observed level frequencies under the prior."""
         share = np.cumsum((counts + 0.5) / np.sum(counts + 0.5))[:-1]
-        return cls.from_thresholds(np.hypot(noise, np.sqrt(latent_var)) * ndtri(share), noise)
+        unit = float(np.sqrt(latent_var))
+        return cls.from_thresholds(np.hypot(noise, unit) * ndtri(share), noise, unit)
 
     def _cut(self, y: IntArray, mean: FloatArray, var: FloatArray) -> tuple[Interval, FloatArray]:
         s = np.sqrt(self.noise**2 + var)
@@ -208,8 +210,8 @@ class OrdinalProbit(Thresholds):
         lo, hi = cut.lo_density, cut.hi_density
         hi_var, lo_var = hi * (cut.above**2 - cut.var), -lo * (cut.below**2 - cut.var)
         # value, mean and variance of the cut variable react to each edge as follows.
-        edges = ((-lo / s, hi / s), (lo * cut.below / s**2, hi * cut.above / s**2))
-        edges += ((lo_var / s**3, hi_var / s**3),)
+        edges = [(-lo / s, hi / s), (lo * cut.below / s**2, hi * cut.above / s**2)]
+        edges += [(lo_var / s**3, hi_var / s**3)]
         share = self.noise**2 / s**2  # d log s / d log noise
         stretch = (cut.mean - cut.below) * lo_var + (cut.mean + cut.above) * hi_var
         noise = (
