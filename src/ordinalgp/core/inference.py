@@ -130,7 +130,7 @@ def _climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -
     mode = _first_mode(problem, start)
     prior_precision = len(problem.K) / max(np.trace(problem.K), np.finfo(float).tiny)
     change, stuck = np.inf, 0
-    for sweep in range(1, max_sweeps + 1):
+    for sweep in range(1, max_sweeps + 1):  # noqa: B007 (read after the loop)
         sites = match(mode.smoothed, mode.at)
         posterior = problem.condition(sites)
         scale = np.sqrt(sites.tau + prior_precision)

@@ -21,6 +21,7 @@ class Evaluation:
 
 
 def prior_offset(problem: Problem, found: Approximation) -> FloatArray:
+    """Posterior mean less prior mean, (N,)."""
     mean = found.posterior.mean
     return mean if problem.prior_mean is None else mean - problem.prior_mean
 
