@@ -24,7 +24,7 @@ $(VENV)/.dev: pyproject.toml
 	touch $@
 
 demo: $(VENV)/.demo  ## fit, evaluate and draw on embedded data
-	$(BIN)/python examples/demo.py
+	$(ONE_THREAD) $(BIN)/python examples/demo.py
 
 test: $(VENV)/.dev  ## the whole test suite
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
@@ -46,7 +46,7 @@ bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(BIN)/python -m benchmarks.peers
 
 tables: $(VENV)/.dev  ## Tables 2 and 3 of Chu and Ghahramani beside ours (resumable)
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.gpor_tables
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.gpor_tables --jobs $(WORKERS)
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

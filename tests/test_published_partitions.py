@@ -1,7 +1,8 @@
 """Errors on the first published partitions of the paper's sets against its Table 2 (5 bins).
 
 The claim is that of the whole table (20 partitions, ``python -m benchmarks.gpor_tables``): the
-mean error is no more than one published standard deviation above the published mean. The first
+mean error is no more than one published standard deviation above the published mean; for the
+absolute error also when deciding for the median, the decision that minimises it. The first
 four partitions, two for boston_housing, give the same verdict as all 20 in every case here. Other
 numbers need not: one has triazines (EP) 2.5 and auto_mpg 1.04 deviations above, fourteen have
 triazines (EP) 1.12, five to twelve have pyrimidines (MAP) more than one in zero-one error.
@@ -63,7 +64,7 @@ def fitted(dataset: str, model: str) -> Row:
 def _cases():
     for dataset in SPLITS:
         for model in ("map", "ep"):
-            for measure in ("zero_one", "absolute"):
+            for measure in ("zero_one", "absolute", "absolute_median"):
                 reason = WORSE.get((dataset, model, measure))
                 marks = [] if reason is None else [pytest.mark.xfail(reason=reason)]
                 yield pytest.param(dataset, model, measure, marks=marks)
