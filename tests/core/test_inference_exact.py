@@ -259,7 +259,7 @@ def assert_finite(problem, found, objective):
     assert np.isfinite(evaluation.d_likelihood).all()
     assert np.all(found.marginal.var > 0)
     new = found.posterior.predict(problem.K[:3] / 2, np.diagonal(problem.K)[:3])
-    cavity = cavities(found.marginal, found.sites)
+    cavity = cavities(found.marginal, found.sites, problem.counts)
     mean = np.concatenate([found.marginal.mean, new.mean, cavity.mean])
     var = np.concatenate([found.marginal.var, new.var, cavity.var])
     proba = problem.likelihood.probabilities(mean, var)

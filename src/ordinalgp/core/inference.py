@@ -89,11 +89,18 @@ def match(smoothed: Smoothed, at: Moments) -> Sites:
     return Sites(-smoothed.d2 / scale, (smoothed.d1 - at.mean * smoothed.d2) / scale)
 
 
-def cavities(marginal: Moments, sites: Sites) -> Moments:
-    """Moments of u with one copy of its own site taken out (App. B of [Chu05]_)."""
-    kept = np.maximum(1.0 - sites.tau * marginal.var, 1.0 / _LARGEST_CAVITY)
+def cavities(marginal: Moments, sites: Sites, counts: FloatArray) -> Moments:
+    """Moments of u with one copy of its own site taken out (App. B of [Chu05]_).
+
+    Of an observation that counts less than once, all there is is taken out. That keeps the
+    cavity proper, but EP's evidence is then no longer stationary in such sites and its gradient
+    is approximate.
+    """
+    share = np.minimum(counts, 1.0)
+    tau, nu = share * sites.tau, share * sites.nu
+    kept = np.maximum(1.0 - tau * marginal.var, 1.0 / _LARGEST_CAVITY)
     var = marginal.var / kept
-    return Moments(marginal.mean + var * (sites.tau * marginal.mean - sites.nu), var)
+    return Moments(marginal.mean + var * (tau * marginal.mean - nu), var)
 
 
 def infer(
@@ -225,7 +232,7 @@ def _target(problem: Problem, found: Approximation) -> Sites:
     among themselves first, which is a scalar iteration.
     """
     target = match(found.smoothed, found.at)
-    many = problem.counts != 1.0
+    many = problem.counts > 1.0
     if not np.any(many):
         return target
     tau, nu = target.tau.copy(), target.nu.copy()
@@ -242,7 +249,6 @@ def _settle_copies(
     tau, nu = found.sites.tau[many], found.sites.nu[many]
     outer, shift = 1 / var - counts * tau, mean / var - counts * nu
     step, last = np.ones_like(tau), np.full_like(tau, np.inf)
-    least = 0.5 / np.maximum(counts, 1.0)
     for _ in range(_SETTLE):
         precision = np.maximum(outer + (counts - 1) * tau, 1 / (_LARGEST_CAVITY * var))
         at = Moments((shift + (counts - 1) * nu) / precision, 1 / precision)
@@ -250,7 +256,7 @@ def _settle_copies(
         d_tau, d_nu = new.tau - tau, new.nu - nu
         change = np.abs(d_tau) * at.var + np.abs(d_nu - d_tau * at.mean) * np.sqrt(at.var)
         grew = change > last
-        step = np.where(grew, np.maximum(0.5 * step, least), np.minimum(1.2 * step, 1.0))
+        step = np.where(grew, np.maximum(0.5 * step, 0.5 / counts), np.minimum(1.2 * step, 1.0))
         last, tau, nu = change, tau + step * d_tau, nu + step * d_nu
         if np.max(counts * change) <= 1e-3 * min(found.change, 1e-3):
             break
@@ -270,7 +276,7 @@ def _settled(
     problem: Problem, posterior: Posterior, sites: Sites, sweep: int, tol: float
 ) -> Approximation:
     marginal = posterior.observed()
-    at = cavities(marginal, sites)
+    at = cavities(marginal, sites, problem.counts)
     smoothed = problem.smooth(at)
     change = _distance(sites, match(smoothed, at), marginal, problem.counts)
     return Approximation(posterior, sites, marginal, at, smoothed, sweep, change, change <= tol)
@@ -378,7 +384,7 @@ def _one_round(problem: Problem, found: Approximation) -> Sites:
         a = A.adjoint(np.eye(1, len(tau), i)[0])
         column = covariance @ a
         marginal = Moments(np.array([a @ mean]), np.array([max(a @ column, np.finfo(float).tiny)]))
-        at = cavities(marginal, Sites(tau[i : i + 1], nu[i : i + 1]))
+        at = cavities(marginal, Sites(tau[i : i + 1], nu[i : i + 1]), counts[i : i + 1])
         smoothed = problem.likelihood.log_expectation(problem.y[i : i + 1], at.mean, at.var)
         new = match(smoothed, at)
         d_tau, d_nu = counts[i] * (new.tau[0] - tau[i]), counts[i] * (new.nu[0] - nu[i])
