@@ -18,12 +18,15 @@ SOURCES = {
     for path in sorted(PACKAGE.rglob("*.py"))
 }
 # From left to right; a module imports from modules to its left, never from its own place or
-# the right. logit and bound continue likelihoods and objectives.
+# the right. logit and bound continue likelihoods and objectives; problem, laplace and ep are
+# the parts of inference.
 LAYERS = [
     {"_typing"},
     {"core.special", "kernels"},
     {"core.likelihoods", "core.projections", "core.contraction"},
     {"core.logit", "core.gaussian"},
+    {"core.problem"},
+    {"core.laplace", "core.ep"},
     {"core.inference"},
     {"core.objectives"},
     {"core.bound"},

@@ -36,10 +36,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
 
 from ordinalgp import OrdinalGPClassifier, _validation
-from ordinalgp.core.inference import Problem, infer
+from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.logit import OrdinalLogit
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
+from ordinalgp.core.problem import Problem
 from ordinalgp.core.projections import Identity
 from ordinalgp.decisions import decide
 from ordinalgp.kernels import ARDLinear

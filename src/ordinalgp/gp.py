@@ -21,8 +21,8 @@ from ordinalgp._validation import (
     check_option,
     check_weights,
 )
+from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Sites
-from ordinalgp.core.inference import cavities
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Found, Task, maximise, objective_named, perturbed
 
@@ -109,8 +109,9 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
     -----
     ``sample_weight`` counts copies: weight 2 gives the model of the row written twice, and
     repeated rows cost nothing extra. Under EP weights below one are approximate: the gradient
-    of the evidence neglects how such a row's own site moves. With a ``WhiteKernel`` copies are different observations
-    of different latent values, so there weights are powers of the likelihood instead.
+    of the evidence neglects how such a row's own site moves. With a ``WhiteKernel`` copies
+    are different observations of different latent values, so there weights are powers of the
+    likelihood instead.
 
     References
     ----------

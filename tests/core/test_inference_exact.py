@@ -12,11 +12,14 @@ from sklearn.datasets import load_diabetes, load_iris
 from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
 from tests.reference.sequential_ep import sequential_ep
 
+from ordinalgp.core import ep as ep_module
 from ordinalgp.core import inference
+from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Sites, condition, square_root
-from ordinalgp.core.inference import Problem, cavities, infer
+from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
+from ordinalgp.core.problem import Problem
 from ordinalgp.core.projections import (
     Basis,
     Differences,
@@ -329,8 +332,8 @@ def test_counts_are_repeated_observations(smoothing, objective):
 def test_one_site_at_a_time_agrees_with_all_at_once(seed, counts):
     K, y, likelihood = random_problem(seed)
     problem = ordinal(K, y, likelihood, np.full(len(y), counts))
-    a = inference._propagate(problem, None, 1000, 1e-10)
-    b = inference._propagate_in_turn(problem, 1000, 1e-10)
+    a = ep_module.propagate(problem, None, 1000, 1e-10)
+    b = ep_module.propagate_in_turn(problem, 1000, 1e-10)
     assert a.converged
     assert b.converged
     assert_allclose(b.sites.tau, a.sites.tau, rtol=1e-6, atol=1e-8)
@@ -345,9 +348,9 @@ def test_the_fallback_takes_over(monkeypatch):
     K, y, likelihood = random_problem(3)
     problem = ordinal(K, y, likelihood)
     expected = ep(problem, tol=1e-9)
-    survey = inference._survey
+    survey = ep_module._survey
     monkeypatch.setattr(
-        inference, "_propagate", lambda *_: survey(problem, Sites.flat(len(y)), 1, 0)
+        inference, "propagate", lambda *_: survey(problem, Sites.flat(len(y)), 1, 0)
     )
     found = ep(problem, tol=1e-9)
     assert found.converged
@@ -368,8 +371,8 @@ def test_one_site_at_a_time_with_any_projection(projection):
         np.ones(m),
         rng.normal(size=6),
     )
-    a = inference._propagate(problem, None, 500, 1e-11)
-    b = inference._propagate_in_turn(problem, 500, 1e-11)
+    a = ep_module.propagate(problem, None, 500, 1e-11)
+    b = ep_module.propagate_in_turn(problem, 500, 1e-11)
     assert_allclose(b.posterior.mean, a.posterior.mean, rtol=1e-8, atol=1e-9)
     assert_allclose(b.marginal.var, a.marginal.var, rtol=1e-8)
 

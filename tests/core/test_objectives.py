@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 
 from ordinalgp.core.bound import ep_bound
-from ordinalgp.core.inference import Problem, infer
+from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.logit import OrdinalLogit
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
+from ordinalgp.core.problem import Problem
 from ordinalgp.core.projections import Basis, Differences, Identity, Rows, SparseRows
 
 H = 1e-5

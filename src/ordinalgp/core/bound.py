@@ -13,9 +13,9 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.inference import Approximation, Problem
 from ordinalgp.core.likelihoods import ExpectedLog, expected_log
 from ordinalgp.core.objectives import Evaluation, gaussian_gradient, prior_offset
+from ordinalgp.core.problem import Approximation, Problem
 from ordinalgp.core.projections import sandwich
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.inference import Approximation, Problem
+from ordinalgp.core.problem import Approximation, Problem
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,10 @@ from scipy.optimize import minimize
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.bound import ep_bound
 from ordinalgp.core.contraction import contract, kernel_matrix
-from ordinalgp.core.inference import Approximation, Problem, Smoothing, Start, infer
+from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Likelihood
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
+from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
 
 Objective = Callable[[Problem, Approximation], Evaluation]

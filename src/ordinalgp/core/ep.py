@@ -1,0 +1,217 @@
+"""Expectation propagation: Gaussian sites matched to the likelihood at the cavity.
+
+The cavity is the posterior with one copy of the observation's own site removed.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ordinalgp._typing import BoolArray, FloatArray
+from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.problem import Approximation, Problem, Start, match
+
+# Of eleven policies tried on 1,000 extreme random problems this one needed the fewest sweeps
+# (6 on average, 47 at most) and always converged.
+_SMALLEST_STEP, _SHRINK, _GROW = 0.1, 0.5, 1.5
+# Rounds on the means between two factorisations, and sweeps that an extrapolation looks back on.
+# On the Stocks data (600 rows, small noise) an evaluation took 31 factorisations with neither,
+# 14 with two rounds, 9 with both; more of either changed nothing.
+_ROUNDS, _DEPTH = 2, 3
+_NEAR = 0.5  # extrapolate only within this distance of the fixed point
+_SETTLE = 30  # rounds among the copies of one observation
+_ROUNDING_CHANGE = 1e-6  # a change below this that does not shrink any more is rounding
+_LARGEST_CAVITY = 1e8  # in units of the marginal variance
+
+
+def cavities(marginal: Moments, sites: Sites, counts: FloatArray) -> Moments:
+    """Moments of u with one copy of its own site taken out (App. B of [Chu05]_).
+
+    Of an observation that counts less than once, all there is is taken out. That keeps the
+    cavity proper, but EP's evidence is then no longer stationary in such sites and its gradient
+    is approximate.
+    """
+    share = np.minimum(counts, 1.0)
+    tau, nu = share * sites.tau, share * sites.nu
+    kept = np.maximum(1.0 - tau * marginal.var, 1.0 / _LARGEST_CAVITY)
+    var = marginal.var / kept
+    return Moments(marginal.mean + var * (tau * marginal.mean - nu), var)
+
+
+def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray) -> float:
+    """Largest change of a site, all copies, in units of its posterior standard deviation."""
+    d_tau = counts * (new.tau - old.tau)
+    d_nu = counts * (new.nu - old.nu) - d_tau * marginal.mean
+    return float(
+        max(np.max(np.abs(d_tau) * marginal.var), np.max(np.abs(d_nu) * marginal.var**0.5))
+    )
+
+
+def _target(problem: Problem, found: Approximation) -> Sites:
+    """Where EP sends the sites, given the rest of the posterior.
+
+    Copies of one observation would overshoot if each moved as if it were alone; they settle
+    among themselves first, which is a scalar iteration.
+    """
+    target = match(found.smoothed, found.at)
+    many = problem.counts > 1.0
+    if not np.any(many):
+        return target
+    tau, nu = target.tau.copy(), target.nu.copy()
+    tau[many], nu[many] = _settle_copies(problem, found, many)
+    return Sites(tau, nu)
+
+
+def _settle_copies(
+    problem: Problem, found: Approximation, many: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sites that agree with their own copies, each iteration damped as its change demands."""
+    counts, y = problem.counts[many], problem.y[many]
+    mean, var = found.marginal.mean[many], found.marginal.var[many]
+    tau, nu = found.sites.tau[many], found.sites.nu[many]
+    outer, shift = 1 / var - counts * tau, mean / var - counts * nu
+    step, last = np.ones_like(tau), np.full_like(tau, np.inf)
+    for _ in range(_SETTLE):
+        precision = np.maximum(outer + (counts - 1) * tau, 1 / (_LARGEST_CAVITY * var))
+        at = Moments((shift + (counts - 1) * nu) / precision, 1 / precision)
+        new = match(problem.likelihood.log_expectation(y, at.mean, at.var), at)
+        d_tau, d_nu = new.tau - tau, new.nu - nu
+        change = np.abs(d_tau) * at.var + np.abs(d_nu - d_tau * at.mean) * np.sqrt(at.var)
+        grew = change > last
+        step = np.where(grew, np.maximum(0.5 * step, 0.5 / counts), np.minimum(1.2 * step, 1.0))
+        last, tau, nu = change, tau + step * d_tau, nu + step * d_nu
+        if np.max(counts * change) <= 1e-3 * min(found.change, 1e-3):
+            break
+    return tau, nu
+
+
+def _blend(old: Sites, new: Sites, step: float) -> Sites:
+    return Sites(old.tau + step * (new.tau - old.tau), old.nu + step * (new.nu - old.nu))
+
+
+def _survey(problem: Problem, sites: Sites, sweep: int, tol: float) -> Approximation:
+    """Posterior, cavities and tilted moments under ``sites``, and how far they are from fixed."""
+    return _settled(problem, problem.condition(sites), sites, sweep, tol)
+
+
+def _settled(
+    problem: Problem, posterior: Posterior, sites: Sites, sweep: int, tol: float
+) -> Approximation:
+    marginal = posterior.observed()
+    at = cavities(marginal, sites, problem.counts)
+    smoothed = problem.smooth(at)
+    change = _distance(sites, match(smoothed, at), marginal, problem.counts)
+    return Approximation(posterior, sites, marginal, at, smoothed, sweep, change, change <= tol)
+
+
+def _relax(problem: Problem, found: Approximation, tol: float) -> Approximation:
+    """Match the tilted means with all precisions held, so that the factorisation is kept.
+
+    Variances and cavity variances stay as they are; only the shifts move, at O(n^2) a round.
+    """
+    for _ in range(_ROUNDS):
+        tau, at = found.sites.tau, found.at
+        nu = tau * at.mean + found.smoothed.d1 * (1.0 + tau * at.var)
+        moved = np.max(np.abs(nu - found.sites.nu) * np.sqrt(found.marginal.var))
+        if moved <= tol:
+            break
+        new = _settled(problem, found.posterior.shifted(nu), Sites(tau, nu), found.n_sweeps, tol)
+        if new.change >= found.change:
+            break
+        found = new
+    return found
+
+
+@dataclass(eq=False)
+class _Stall:
+    """Tells when rounding, not the tolerance, limits how still the sites can stand."""
+
+    best: float = np.inf
+    sweeps: int = 0
+
+    def watch(self, found: Approximation) -> Approximation:
+        """Call it converged where many sweeps brought no progress on an already small change."""
+        self.sweeps = 0 if found.change < self.best else self.sweeps + 1
+        self.best = min(self.best, found.change)
+        at_rounding = found.change < _ROUNDING_CHANGE and self.sweeps >= 10
+        return replace(found, converged=True) if at_rounding else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Past:
+    """The last sweeps, for Anderson's extrapolation of a linearly converging iteration."""
+
+    points: tuple[FloatArray, ...] = ()
+    """sites as one vector, in units of posterior standard deviations"""
+    images: tuple[FloatArray, ...] = ()
+    """where EP would send them"""
+    scale: FloatArray | None = None
+
+    def after(self, found: Approximation, target: Sites) -> "_Past":
+        """Remember one more sweep."""
+        var = found.marginal.var
+        scale = np.concatenate([var, np.sqrt(var)]) if self.scale is None else self.scale
+        point = scale * np.concatenate([found.sites.tau, found.sites.nu])
+        image = scale * np.concatenate([target.tau, target.nu])
+        kept = slice(-_DEPTH, None)
+        return _Past((*self.points[kept], point), (*self.images[kept], image), scale)
+
+    def extrapolated(self) -> Sites | None:
+        """Where the residual would vanish if it were linear; None if that is no site."""
+        if self.scale is None or len(self.points) < 2:
+            return None
+        images = np.array(self.images)
+        residuals = images - np.array(self.points)
+        mix, *_ = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=1e-8)
+        tau, nu = np.split((images[-1] - mix @ np.diff(images, axis=0)) / self.scale, 2)
+        return Sites(tau, nu) if np.all(tau >= 0) else None
+
+
+def propagate(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -> Approximation:
+    """EP with all sites updated at once; a sweep that moves further than the last is damped."""
+    sites = Sites.flat(problem.projection.shape[0]) if start is None else start.sites
+    step, last, past, stall = 1.0, np.inf, _Past(), _Stall()
+    for sweep in range(1, max_sweeps + 1):
+        found = _survey(problem, sites, sweep, tol)
+        if not found.converged:
+            found = stall.watch(_relax(problem, found, tol))
+        if found.converged:
+            break
+        step = max(_SHRINK * step, _SMALLEST_STEP) if found.change > last else min(_GROW * step, 1)
+        target = _target(problem, found)
+        past = past.after(found, target) if last >= found.change <= _NEAR else _Past()
+        last = found.change
+        sites = past.extrapolated() or _blend(found.sites, target, step)
+    return found
+
+
+def propagate_in_turn(problem: Problem, max_sweeps: int, tol: float) -> Approximation:
+    """EP one site at a time, as App. B of [Chu05]_: slower, for where parallel sweeps circle."""
+    sites, stall = Sites.flat(problem.projection.shape[0]), _Stall()
+    for sweep in range(1, max_sweeps + 1):
+        found = stall.watch(_survey(problem, sites, sweep, tol))
+        if found.converged:
+            break
+        sites = _one_round(problem, found)
+    return found
+
+
+def _one_round(problem: Problem, found: Approximation) -> Sites:
+    """Update every site once, each seeing the updates before it, by rank-one changes."""
+    K, A, counts = problem.K, problem.projection, problem.counts
+    tau, nu = found.sites.tau.copy(), found.sites.nu.copy()
+    mean = found.posterior.mean.copy()
+    covariance = K - K @ found.posterior.inverse() @ K
+    for i in range(len(tau)):
+        a = A.adjoint(np.eye(1, len(tau), i)[0])
+        column = covariance @ a
+        marginal = Moments(np.array([a @ mean]), np.array([max(a @ column, np.finfo(float).tiny)]))
+        at = cavities(marginal, Sites(tau[i : i + 1], nu[i : i + 1]), counts[i : i + 1])
+        smoothed = problem.likelihood.log_expectation(problem.y[i : i + 1], at.mean, at.var)
+        new = match(smoothed, at)
+        d_tau, d_nu = counts[i] * (new.tau[0] - tau[i]), counts[i] * (new.nu[0] - nu[i])
+        shrink = 1.0 + d_tau * marginal.var[0]
+        mean += column * ((d_nu - d_tau * marginal.mean[0]) / shrink)
+        covariance -= np.outer(column * (d_tau / shrink), column)
+        tau[i], nu[i] = new.tau[0], new.nu[0]
+    return Sites(tau, nu)

@@ -1,0 +1,70 @@
+"""An inference problem, and the form of its answer."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
+from ordinalgp.core.likelihoods import Likelihood, Smoothed
+from ordinalgp.core.projections import Projection
+
+Smoothing = Literal["mode", "cavity"]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A latent Gaussian, what each observation sees of it, and what was observed."""
+
+    K: FloatArray
+    projection: Projection
+    y: Any
+    likelihood: Likelihood
+    counts: FloatArray
+    prior_mean: FloatArray | None = None
+
+    def condition(self, sites: Sites) -> Posterior:
+        """Posterior under Gaussian sites."""
+        return condition(self.K, self.projection, sites, self.counts, self.prior_mean)
+
+    def smooth(self, at: Moments) -> Smoothed:
+        """The smoothed log likelihood of every observation."""
+        return self.likelihood.log_expectation(self.y, at.mean, at.var)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What one problem's answer tells the next: small, so that it can be kept and sent."""
+
+    sites: Sites
+    weights: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """A Gaussian posterior, the sites that made it, and how they were found."""
+
+    posterior: Posterior
+    sites: Sites
+    marginal: Moments
+    """posterior moments of u"""
+    at: Moments
+    """where the likelihood was smoothed: the mode with zero variance, or the cavity"""
+    smoothed: Smoothed
+    n_sweeps: int
+    change: float
+    """largest movement of a site in the last sweep, in posterior standard deviations"""
+    converged: bool
+
+    @property
+    def start(self) -> Start:
+        """Where to begin on a similar problem."""
+        return Start(self.sites, self.posterior.weights)
+
+
+def match(smoothed: Smoothed, at: Moments) -> Sites:
+    """Gaussian sites with the tilted distribution's first two moments."""
+    # Log-concavity: 1 + v d2 > 0. What is smaller than a rounding error counts as one.
+    scale = np.maximum(1.0 + at.var * smoothed.d2, np.finfo(float).eps)
+    return Sites(-smoothed.d2 / scale, (smoothed.d1 - at.mean * smoothed.d2) / scale)
