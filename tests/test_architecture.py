@@ -27,6 +27,8 @@ LAYERS = [
     {"core.logit", "core.gaussian"},
     {"core.problem"},
     {"core.laplace", "core.ep"},
+    {"core.problem"},
+    {"core.laplace", "core.ep"},
     {"core.inference"},
     {"core.objectives"},
     {"core.bound"},
