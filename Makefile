@@ -42,8 +42,8 @@ format: $(VENV)/.dev  ## rewrite the sources in the project's format
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev  ## speed, as ratios measured in one run
-	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.peers
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.peers
 
 tables: $(VENV)/.dev  ## Tables 2 and 3 of Chu and Ghahramani beside ours (resumable)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.gpor_tables --jobs $(WORKERS)

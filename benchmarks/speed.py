@@ -1,7 +1,7 @@
 """Cost of one evidence evaluation, in Cholesky factorisations of the same order.
 
-Run alone on the machine: ``make bench``. Every figure is a ratio of two times measured in
-this process, so that it can be compared between machines.
+``make bench`` runs it with one BLAS thread. Every figure is a ratio of two processor times of
+this process, so that it hardly depends on the machine and on who else uses it.
 """
 
 import gc
@@ -64,9 +64,9 @@ def cholesky_seconds(n: int, repeats: int = 9) -> float:
     times = []
     for _ in range(repeats):
         copy = matrix.copy(order="F")
-        start = time.perf_counter()
+        start = time.process_time()
         lapack.dpotrf(copy, lower=1, overwrite_a=1, clean=0)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return float(np.median(times))
 
 
@@ -82,9 +82,9 @@ def peak_matrices(run: Callable[[], object], n: int) -> float:
 
 def cost_per_evaluation(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[float, int]:
     """Seconds per evaluation averaged over a whole fit, and how many there were."""
-    start = time.perf_counter()
+    start = time.process_time()
     model.fit(X, y)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     evaluations = len(model.evidence_path_) + 1  # fit evaluates once more at the optimum
     return seconds / evaluations, evaluations
 

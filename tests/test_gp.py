@@ -467,29 +467,49 @@ KERNELS = {
 OBJECTIVES = [("ep", "evidence"), ("laplace", "evidence"), ("ep", "bound")]
 
 
-@pytest.mark.parametrize(("inference", "objective"), OBJECTIVES)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_gradients_are_slopes(inference, objective, kernel):
+def slopes_at(model, theta, step=1e-5):
+    """Central differences of the objective."""
+    return [
+        (model.log_marginal_likelihood(theta + e) - model.log_marginal_likelihood(theta - e))
+        / (2 * step)
+        for e in step * np.eye(len(theta))
+    ]
+
+
+def assert_gradients_are_slopes(inference, objective, kernel, weights):
     X, y = make_data(n=18, r=4, noise=0.6)
     model = OrdinalGPClassifier(
-        KERNELS[kernel],
+        kernel,
         inference=inference,
         objective=objective,
         optimizer=None,
         tol=1e-12,
         max_sweeps=1000,
-    ).fit(X, y, np.tile([1.0, 2.0, 1.5], 6))
+    ).fit(X, y, np.resize(weights, 18))
     theta = np.concatenate([model.kernel_.theta, model.likelihood_.theta])
     theta = theta + np.random.default_rng(0).uniform(-0.2, 0.2, len(theta))
     value, gradient = model.log_marginal_likelihood(theta, eval_gradient=True)
     assert value == model.log_marginal_likelihood(theta)
-    step = 1e-5
-    slopes = [
-        (model.log_marginal_likelihood(theta + e) - model.log_marginal_likelihood(theta - e))
-        / (2 * step)
-        for e in step * np.eye(len(theta))
-    ]
-    assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6)
+    assert_allclose(gradient, slopes_at(model, theta), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("inference", "objective"), OBJECTIVES)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_are_slopes(inference, objective, kernel):
+    assert_gradients_are_slopes(inference, objective, KERNELS[kernel], [1.0, 2.0, 1.5])
+
+
+@pytest.mark.parametrize(("inference", "objective"), OBJECTIVES)
+def test_gradients_are_slopes_with_weights_below_one(inference, objective):
+    assert_gradients_are_slopes(inference, objective, None, [1.0, 0.5, 0.8])
+
+
+def test_the_search_with_weights_below_one_ends_at_a_maximum(inference):
+    """Weights that balance classes are often below one; a wrong slope would end the search."""
+    X, y = make_data(n=40, noise=0.5)
+    model = OrdinalGPClassifier(inference=inference, tol=1e-9).fit(X, y, 0.5)
+    theta = np.concatenate([model.kernel_.theta, model.likelihood_.theta])
+    assert_allclose(slopes_at(model, theta, 1e-4), 0, atol=0.02)
 
 
 @pytest.mark.parametrize(("inference", "objective"), OBJECTIVES)

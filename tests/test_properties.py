@@ -185,7 +185,7 @@ def test_constant_columns_say_nothing(data, kernel, inference, value, number):
     assert_allclose(padded.category_proba(wide), plain.category_proba(X), rtol=0, atol=1e-8)
 
 
-@examples(25)
+@examples(15)
 @given(datasets(), st.data(), inferences, st.booleans())
 def test_repeated_rows_are_weights(data, draw, inference, searched):
     X, y, _ = data
@@ -207,14 +207,14 @@ def test_repeated_rows_are_weights(data, draw, inference, searched):
 # ------------------------------------------------------------------------- degenerate shapes
 
 
-@examples(25)
+@examples(15)
 @given(datasets(), inferences)
 def test_any_data_give_sound_predictions(data, inference):
     X, y, _ = data
     assert_sound(OrdinalGPClassifier(inference=inference).fit(X, y), X)
 
 
-@examples(12)
+@examples(8)
 @given(seeds, st.integers(2, 8), inferences)
 def test_one_row_for_each_level(seed, r, inference):
     rng = np.random.default_rng(seed)
@@ -222,7 +222,7 @@ def test_one_row_for_each_level(seed, r, inference):
     assert_sound(OrdinalGPClassifier(inference=inference).fit(X, y), X)
 
 
-@examples(9)
+@examples(7)
 @given(seeds, inferences, st.sampled_from(["default", "ard", "linear"]))
 def test_more_features_than_rows(seed, inference, kernel):
     rng = np.random.default_rng(seed)
@@ -244,7 +244,7 @@ def test_fifty_levels(seed, inference):
     assert_sound(model, X)
 
 
-@examples(15)
+@examples(12)
 @given(datasets(levels=(2, 3)), st.integers(0, 4), st.integers(0, 4), inferences, seeds)
 def test_absent_levels_anywhere(data, before, after, inference, seed):
     """Levels below, above and between the observed ones; observed ones stay in order."""
@@ -257,7 +257,7 @@ def test_absent_levels_anywhere(data, before, after, inference, seed):
     assert_sound(model, X)
 
 
-@examples(15)
+@examples(12)
 @given(
     datasets(),
     st.lists(st.sampled_from([1e-10, 1.0, 1e10, 1e150]), min_size=3, max_size=3),
@@ -278,7 +278,7 @@ def test_any_scale_of_features(data, scales, inference, kernel):
     assert set(model.predict(X)) <= set(model.categories_)
 
 
-@examples(12)
+@examples(8)
 @given(
     st.lists(st.integers(1, 12), min_size=2, max_size=5),
     inferences,

@@ -108,10 +108,9 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
     Notes
     -----
     ``sample_weight`` counts copies: weight 2 gives the model of the row written twice, and
-    repeated rows cost nothing extra. Under EP weights below one are approximate: the gradient
-    of the evidence neglects how such a row's own site moves. With a ``WhiteKernel`` copies
-    are different observations of different latent values, so there weights are powers of the
-    likelihood instead.
+    repeated rows cost nothing extra. With a ``WhiteKernel`` copies are different observations
+    of different latent values, so there weights are powers of the likelihood instead. Under EP
+    weights far below one together with very small noise may fail to converge, with a warning.
 
     References
     ----------
@@ -355,7 +354,7 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
         """
         check_is_fitted(self)
         marginal = self._posterior.observed()
-        cavity = cavities(marginal, self._sites, self._fitted_task.counts)
+        cavity = cavities(marginal, self._sites, np.minimum(self._fitted_task.counts, 1.0))
         proba = self.likelihood_.probabilities(cavity.mean, cavity.var)[self._observation]
         if len(self._left_out):
             apart = self._latent(self._left_out)

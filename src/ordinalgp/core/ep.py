@@ -24,15 +24,14 @@ _ROUNDING_CHANGE = 1e-6  # a change below this that does not shrink any more is 
 _LARGEST_CAVITY = 1e8  # in units of the marginal variance
 
 
-def cavities(marginal: Moments, sites: Sites, counts: FloatArray) -> Moments:
+def cavities(marginal: Moments, sites: Sites, copies: FloatArray | float = 1.0) -> Moments:
     """Moments of u with one copy of its own site taken out (App. B of [Chu05]_).
 
-    Of an observation that counts less than once, all there is is taken out. That keeps the
-    cavity proper, but EP's evidence is then no longer stationary in such sites and its gradient
-    is approximate.
+    EP takes out one whole copy also of an observation that counts less than once: only then is
+    its evidence stationary in the sites and the gradient exact. ``copies`` takes out another
+    number, such as all there is, to predict what was left out.
     """
-    share = np.minimum(counts, 1.0)
-    tau, nu = share * sites.tau, share * sites.nu
+    tau, nu = copies * sites.tau, copies * sites.nu
     kept = np.maximum(1.0 - tau * marginal.var, 1.0 / _LARGEST_CAVITY)
     var = marginal.var / kept
     return Moments(marginal.mean + var * (tau * marginal.mean - nu), var)
@@ -98,7 +97,7 @@ def _settled(
     problem: Problem, posterior: Posterior, sites: Sites, sweep: int, tol: float
 ) -> Approximation:
     marginal = posterior.observed()
-    at = cavities(marginal, sites, problem.counts)
+    at = cavities(marginal, sites)
     smoothed = problem.smooth(at)
     change = _distance(sites, match(smoothed, at), marginal, problem.counts)
     return Approximation(posterior, sites, marginal, at, smoothed, sweep, change, change <= tol)
@@ -206,7 +205,7 @@ def _one_round(problem: Problem, found: Approximation) -> Sites:
         a = A.adjoint(np.eye(1, len(tau), i)[0])
         column = covariance @ a
         marginal = Moments(np.array([a @ mean]), np.array([max(a @ column, np.finfo(float).tiny)]))
-        at = cavities(marginal, Sites(tau[i : i + 1], nu[i : i + 1]), counts[i : i + 1])
+        at = cavities(marginal, Sites(tau[i : i + 1], nu[i : i + 1]))
         smoothed = problem.likelihood.log_expectation(problem.y[i : i + 1], at.mean, at.var)
         new = match(smoothed, at)
         d_tau, d_nu = counts[i] * (new.tau[0] - tau[i]), counts[i] * (new.nu[0] - nu[i])

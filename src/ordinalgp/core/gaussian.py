@@ -74,9 +74,10 @@ class Triangle:
 
     def full_inverse(self) -> FloatArray:
         """(L L')^-1 as a full symmetric matrix."""
-        product, _ = lapack.dlauum(self.inverse, lower=1)
-        product += np.tril(product, -1).T
-        return np.asarray(product)
+        half, _ = lapack.dlauum(self.inverse, lower=1)  # the lower triangle; zero above
+        full: FloatArray = half + half.T
+        full.flat[:: len(full) + 1] /= 2
+        return full
 
 
 class Posterior(Protocol):

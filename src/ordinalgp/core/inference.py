@@ -4,6 +4,8 @@ Laplace smooths at the posterior mode, expectation propagation (EP) at the cavit
 differs, except how a step is kept in check.
 """
 
+import numpy as np
+
 from ordinalgp.core.ep import propagate, propagate_in_turn
 from ordinalgp.core.laplace import climb
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
@@ -21,4 +23,7 @@ def infer(
     if smoothing == "mode":
         return climb(problem, start, max_sweeps, tol)
     found = propagate(problem, start, max_sweeps, tol)
-    return found if found.converged else propagate_in_turn(problem, max_sweeps, tol)
+    # Observations that count less than once can have improper cavities: no order of updates
+    # helps there, and the search steps back from such hyperparameters by itself.
+    done = found.converged or bool(np.any(problem.counts < 1))
+    return found if done else propagate_in_turn(problem, max_sweeps, tol)

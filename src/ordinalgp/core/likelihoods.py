@@ -188,8 +188,10 @@ class OrdinalProbit(Thresholds):
     def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
         """Thresholds that give the observed level frequencies under the prior."""
         share = np.cumsum((counts + 0.5) / np.sum(counts + 0.5))[:-1]
+        share = np.clip(share, 1e-15, 1 - 1e-15)  # huge weights round the rest away
         unit = float(np.sqrt(latent_var))
-        return cls.from_thresholds(np.hypot(noise, unit) * ndtri(share), noise, unit)
+        b = np.hypot(noise, unit) * ndtri(share)
+        return cls(noise, float(b[0]), np.maximum(np.diff(b), GAP_BOUNDS[0] * unit), unit)
 
     def _cut(self, y: IntArray, mean: FloatArray, var: FloatArray) -> tuple[Interval, FloatArray]:
         s = np.sqrt(self.noise**2 + var)
