@@ -9,7 +9,7 @@ from ordinalgp.core.gaussian import Moments, Posterior
 from ordinalgp.core.likelihoods import Smoothed
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 
-_COAST = 3  # rounds with held curvatures between two Newton steps; six cost what they save
+_COAST = 6  # rounds with held curvatures between two Newton steps
 _ROUNDING = 1e-12
 
 
