@@ -28,7 +28,7 @@ PROJECTIONS = {
     "differences-few": Differences(np.arange(5), np.arange(5) + 3, N),
     "differences-many": Differences(np.r_[np.zeros(8, int), 3, 3], np.r_[1:9, 5, 5], N),
     "differences-more-than-items": Differences(*np.triu_indices(N, 1), N),
-    "sparse": SparseRows(sparse.csr_array(RNG.normal(size=(6, N)) * (RNG.random((6, N)) < 0.4))),
+    "sparse": SparseRows(sparse.csr_array(RNG.random((6, N)) * (RNG.random((6, N)) < 0.4))),
     "basis-tall": Basis(RNG.normal(size=(20, N)) / 3),
 }
 LIKELIHOODS = {

@@ -12,7 +12,8 @@ class OrdinalLogit(Thresholds):
     """P(y|u) = expit((b_y - u)/noise) - expit((b_{y-1} - u)/noise): proportional odds.
 
     Expectations under a Gaussian have no closed form: they are taken by Gauss-Hermite
-    quadrature around the mode of the tilted distribution.
+    quadrature around the mode of the tilted distribution. That is accurate to 1e-8 while the
+    latent variance is of the order of noise squared, and loses digits as it grows beyond.
     """
 
     order = 64
