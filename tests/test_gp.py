@@ -127,21 +127,25 @@ def test_grid_search_over_inference_and_decision():
 def test_metadata_routing_delivers_the_weights():
     X, y = make_data(n=24)
     weights = np.tile([1.0, 1.0, 0.0, 2.0], 6)
+    Z = StandardScaler().fit(X[:12]).transform(X)
+    by_hand = quick().fit(Z[:12], y[:12], weights[:12])
     with sklearn.config_context(enable_metadata_routing=True):
         model = quick().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
         results = cross_validate(
-            make_pipeline(StandardScaler().set_fit_request(sample_weight=False), model),
-            X,
+            model,
+            Z,
             y,
             params={"sample_weight": weights},
             cv=[(np.arange(12), np.arange(12, 24))],
             return_estimator=True,
             error_score="raise",
         )
-    Z = StandardScaler().fit(X[:12]).transform(X)
-    by_hand = quick().fit(Z[:12], y[:12], weights[:12])
-    got = results["estimator"][0][-1]
-    assert_allclose(got.category_proba(Z), by_hand.category_proba(Z), rtol=1e-12)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        pipeline = make_pipeline(scaler, clone(model)).fit(
+            X[:12], y[:12], sample_weight=weights[:12]
+        )
+    for got in (results["estimator"][0], pipeline[-1]):
+        assert_allclose(got.category_proba(Z), by_hand.category_proba(Z), rtol=1e-12)
     expected = by_hand.score(Z[12:], y[12:], weights[12:])
     assert results["test_score"][0] == pytest.approx(expected)
     assert expected != by_hand.score(Z[12:], y[12:])  # the weights made a difference
