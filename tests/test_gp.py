@@ -569,7 +569,7 @@ def test_leave_one_out_without_refitting(inference, r):
     assert np.median(error) < median
     assert error.max() < largest
     in_sample = np.abs(model.predict_proba(X) - truth).max(axis=1)
-    assert np.median(error) < np.median(in_sample) / 2
+    assert np.median(error) < np.median(in_sample) / 3
 
 
 def test_leave_one_out_follows_the_rows(inference):

@@ -46,9 +46,9 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
         variance and squared length scale equal to the number of features at the start, meant
         for standardised inputs. :mod:`ordinalgp.kernels` has more.
     inference : {"ep", "laplace"}, default="ep"
-        Expectation propagation, or Laplace's approximation at the posterior mode: cheaper by
-        about half, but its evidence can have a false maximum at small noise where data are
-        few, which makes predictions timid.
+        Expectation propagation, or Laplace's approximation at the posterior mode: up to a
+        third cheaper per fit, but its evidence can have a false maximum at small noise where
+        data are few, which draws predictions to the end levels.
     objective : {"evidence", "bound"}, default="evidence"
         What the search maximises. "bound" is the variational lower bound of the paper's
         Appendix C, for EP only.
