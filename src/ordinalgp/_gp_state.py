@@ -1,14 +1,16 @@
-"""What a file keeps of a fitted ``OrdinalGPClassifier``, and how it comes back."""
+"""What a file keeps of a fitted Gaussian process classifier, and how it comes back."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import allows_missing, check_kernel, check_memory, class_positions
 from ordinalgp.core.gaussian import Sites
+from ordinalgp.core.least_squares import RankNoise
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Task, objective_named
 
@@ -16,56 +18,63 @@ _OBJECTIVES = ("ep evidence", "ep bound", "laplace evidence")
 
 _FINITE = (-np.finfo(float).max, np.inf)
 _POSITIVE = (np.nextafter(0.0, 1.0), np.inf)
-_ATTRIBUTES: dict[str, tuple[Any, ...]] = {  # saved as they are
-    "categories_": ("biufUSMO", "r"),
-    "classes_": ("biufUSMO", "k"),
-    "log_marginal_likelihood_value_": ("f", ""),
-    "evidence_path_": ("f", "evaluations"),
-    "converged_": ("b", ""),
-    "n_iter_": ("i", ""),
-}
-_STATE: dict[str, tuple[Any, ...]] = _ATTRIBUTES | {
-    "feature_names": ("O", "names"),
+_ROWS = {
     "inputs": ("f", "N d"),
     "latent": ("i", "M", 0, "N"),
     "codes": ("i", "M", 0, "r"),
     "counts": ("f", "M", *_POSITIVE),
     "observation": ("i", "n", -1, "M"),
     "left_out": ("f", "unused d"),
-    "tau": ("f", "M", 0.0, np.inf),
-    "nu": ("f", "M", *_FINITE),
-    "kernel": ("O", ""),
+}
+_LINK = {
     "noise": ("f", "", *_POSITIVE),
     "first": ("f", "", *_FINITE),
     "gaps": ("f", "gaps", *_POSITIVE),
     "unit": ("f", "", *_POSITIVE),
-    "objective": ("U", ""),
-    "max_sweeps": ("iu", ""),
-    "tol": ("iuf", ""),
+}
+_COMMON: dict[str, tuple[Any, ...]] = {
+    "categories_": ("biufUSMO", "r"),
+    "classes_": ("biufUSMO", "k"),
+    "converged_": ("b", ""),
+    "n_iter_": ("i", ""),
+    "feature_names": ("O", "names"),
+    "kernel": ("O", ""),
 }
 
 
-class GPState:
-    """Gives the estimator ``_get_state`` and ``_set_state``, for :mod:`ordinalgp.persistence`."""
+class LatentState:
+    """Gives an estimator ``_get_state`` and ``_set_state``, for :mod:`ordinalgp.persistence`.
 
-    _state_spec = _STATE
-    _fitted_task: Task
-    _sites: Sites
+    Entries of ``_state_spec`` that end in an underscore are attributes, saved as they are.
+    Subclasses add what is theirs by ``_own_state`` and read it by ``_restore``.
+    """
+
+    _state_spec: ClassVar[dict[str, tuple[Any, ...]]]
+    _fitted_task: Any
+    _link: OrdinalProbit
     _observation: IntArray
     _left_out: FloatArray
-    likelihood_: OrdinalProbit
+    categories_: NDArray[Any]
     n_features_in_: int
     feature_names_in_: Any
     _check_parameters: Any
     _task: Any
-    _keep: Any
+
+    def _own_state(self) -> dict[str, Any]:
+        raise TypeError(f"{type(self).__name__} does not say what a file keeps of it")
+
+    def _restore(self, task: Any, state: dict[str, Any], link: OrdinalProbit) -> None:
+        raise TypeError(f"{type(self).__name__} does not say how it comes back from a file")
+
+    def _attributes(self) -> list[str]:
+        return [name for name in self._state_spec if name.endswith("_")]
 
     def _get_state(self) -> dict[str, Any]:
         """Collect what a file keeps: all but the n x n factor."""
         self._check_parameters()
-        task, likelihood = self._fitted_task, self.likelihood_
-        named = {objective_named(*words.split()): words for words in _OBJECTIVES}
-        return {name: getattr(self, name) for name in _ATTRIBUTES} | {
+        task, link = self._fitted_task, self._link
+        return {
+            **{name: getattr(self, name) for name in self._attributes()},
             "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
             "inputs": task.X,
             "latent": task.projection.apply(np.arange(float(len(task.X)))).astype(np.intp),
@@ -73,41 +82,24 @@ class GPState:
             "counts": task.counts,
             "observation": self._observation,
             "left_out": self._left_out,
-            "tau": self._sites.tau,
-            "nu": self._sites.nu,
             "kernel": task.kernel,
-            "noise": likelihood.noise,
-            "first": likelihood.first,
-            "gaps": likelihood.gaps,
-            "unit": likelihood.unit,
-            "objective": named[task.smoothing, task.objective],
-            "max_sweeps": task.max_sweeps,
-            "tol": task.tol,
+            **{name: getattr(link, name) for name in _LINK},
+            **self._own_state(),
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
         """Become the fitted estimator of a file; one Cholesky factorisation."""
         self._check_parameters()
         _check_parts(state)
-        rows = MergedRows(
-            *(state[k] for k in ("inputs", "latent", "codes", "counts", "observation", "left_out"))
-        )
-        smoothing, objective = objective_named(*state["objective"].split())
-        task = replace(
-            self._task(rows, state["kernel"], len(state["categories_"])),
-            likelihood=OrdinalProbit(*(state[k] for k in ("noise", "first", "gaps", "unit"))),
-            smoothing=smoothing,
-            objective=objective,
-            max_sweeps=state["max_sweeps"],
-            tol=state["tol"],
-        )
-        for name in _ATTRIBUTES:
+        rows = MergedRows(*(state[name] for name in _ROWS))
+        for name in self._attributes():
             setattr(self, name, state[name])
         self.n_features_in_ = rows.X.shape[1]
         if len(state["feature_names"]):
             self.feature_names_in_ = state["feature_names"]
         self._observation, self._left_out = rows.observation, rows.left_out
-        self._keep(task, Sites(state["tau"], state["nu"]))
+        task = self._task(rows, state["kernel"], len(state["categories_"]))
+        self._restore(task, state, OrdinalProbit(*(state[name] for name in _LINK)))
 
 
 def _check_parts(state: dict[str, Any]) -> None:
@@ -121,10 +113,73 @@ def _check_parts(state: dict[str, Any]) -> None:
         "feature_names": len(state["feature_names"]) in (0, X.shape[1]),
         "inputs": not np.isinf(X).any() and (allows_missing(kernel) or not np.isnan(X).any()),
         "kernel": np.all(np.isfinite(kernel.theta)),
-        "objective": state["objective"] in _OBJECTIVES,
+        "objective": state.get("objective", _OBJECTIVES[0]) in _OBJECTIVES,
     }
     unused = int(np.sum(state["observation"] < 0))
     parts["left_out"] = state["left_out"].shape == (unused, X.shape[1])
     wrong = [name for name, fits in parts.items() if not fits]
     if wrong:
         raise ValueError(f"{', '.join(wrong)} and the rest of the state disagree")
+
+
+class GPState(LatentState):
+    """The state of ``OrdinalGPClassifier``: sites, and how they were found."""
+
+    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
+        **_COMMON,
+        **_ROWS,
+        **_LINK,
+        "log_marginal_likelihood_value_": ("f", ""),
+        "evidence_path_": ("f", "evaluations"),
+        "tau": ("f", "M", 0.0, np.inf),
+        "nu": ("f", "M", *_FINITE),
+        "objective": ("U", ""),
+        "max_sweeps": ("iu", ""),
+        "tol": ("iuf", ""),
+    }
+    _fitted_task: Task
+    _sites: Sites
+    _keep: Any
+
+    def _own_state(self) -> dict[str, Any]:
+        task = self._fitted_task
+        named = {objective_named(*words.split()): words for words in _OBJECTIVES}
+        return {
+            "tau": self._sites.tau,
+            "nu": self._sites.nu,
+            "objective": named[task.smoothing, task.objective],
+            "max_sweeps": task.max_sweeps,
+            "tol": task.tol,
+        }
+
+    def _restore(self, task: Task, state: dict[str, Any], link: OrdinalProbit) -> None:
+        smoothing, objective = objective_named(*state["objective"].split())
+        task = replace(
+            task,
+            likelihood=link,
+            smoothing=smoothing,
+            objective=objective,
+            max_sweeps=state["max_sweeps"],
+            tol=state["tol"],
+        )
+        self._keep(task, Sites(state["tau"], state["nu"]))
+
+
+class LeastSquaresState(LatentState):
+    """The state of ``LeastSquaresOrdinalClassifier``."""
+
+    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
+        **_COMMON,
+        **_ROWS,
+        **_LINK,
+        "loo_log_score_": ("f", ""),
+        "objective_path_": ("f", "evaluations"),
+        "rank_noise": ("f", "", *_POSITIVE),
+    }
+    _keep: Any
+
+    def _own_state(self) -> dict[str, Any]:
+        return {"rank_noise": self._fitted_task.likelihood.noise}
+
+    def _restore(self, task: Any, state: dict[str, Any], link: OrdinalProbit) -> None:
+        self._keep(replace(task, likelihood=RankNoise(state["rank_noise"], link)))

@@ -1,38 +1,28 @@
 """Gaussian process ordinal regression: ``OrdinalGPClassifier``."""
 
 import warnings
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._base import OrdinalClassifier
 from ordinalgp._gp_state import GPState
-from ordinalgp._rows import MergedRows, merge_rows
+from ordinalgp._latent import LatentClassifier
+from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray
-from ordinalgp._validation import (
-    allows_missing,
-    check_kernel,
-    check_memory,
-    check_number,
-    check_option,
-    check_weights,
-)
+from ordinalgp._validation import check_number, check_option
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.search import Found, Task, maximise, objective_named, perturbed
+from ordinalgp.core.search import Found, Task, objective_named
 
-_PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 # Noise at the start, in prior standard deviations of the latent function. Of the paper's start and
 # of level frequencies with noise 1, 0.5 and 0.3 the last lost least evidence on seven data sets.
 _START_NOISE = 0.3
 
 
-class OrdinalGPClassifier(GPState, OrdinalClassifier):
+class OrdinalGPClassifier(GPState, LatentClassifier):
     """Classifier for ordered levels with a Gaussian process prior.
 
     A latent function with a Gaussian process prior runs over the inputs; thresholds cut its
@@ -163,63 +153,15 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
 
     # ------------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find hyperparameters and posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        OrdinalGPClassifier
-            The fitted estimator itself.
-        """
-        before = self.__dict__.copy()
-        try:
-            return self._fit(X, y, sample_weight)
-        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        self._check_parameters()
-        X = self._check_inputs(X, reset=True)
-        levels = self._read_levels(X, y)
-        weights = check_weights(sample_weight, len(X), levels.codes)
-        kernel = self._starting_kernel(X)
-        rows = merge_rows(X, levels.codes, weights, kernel)
-        check_memory(len(rows.X))
-        task = self._task(rows, kernel, len(levels.categories))
-        found = maximise(
-            task,
-            self._starts(task),
-            optimizer=self.optimizer,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        return self._settle(task, rows, found)
-
     def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_option("inference", self.inference, ("ep", "laplace"))
         check_option("objective", self.objective, ("evidence", "bound"))
-        if self.kernel is not None:
-            check_kernel(self.kernel)
         if self.inference == "laplace" and self.objective == "bound":
             raise ValueError(
                 "objective='bound' is defined for EP, but inference='laplace' was given. "
                 "Use inference='ep' or objective='evidence'."
             )
-        if self.optimizer is not None and not callable(self.optimizer):
-            check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
-        check_number("n_restarts_optimizer", self.n_restarts_optimizer, least=0)
         check_number("max_sweeps", self.max_sweeps, least=1)
         check_number("tol", self.tol, above=0)
         if self.inducing is not None:
@@ -230,22 +172,6 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
                     f"{error} Inducing points are not part of this version; "
                     "inducing=None and 'auto' both fit the exact model."
                 ) from None
-
-    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
-        gaps = self.kernel is not None and allows_missing(self.kernel)
-        checked: FloatArray = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan" if gaps else True,
-        )
-        return checked
-
-    def _starting_kernel(self, X: FloatArray) -> Any:
-        if self.kernel is not None:
-            return self.kernel.clone_with_theta(self.kernel.theta)
-        return RBF(np.sqrt(X.shape[1]), length_scale_bounds=(1e-3, 1e5))
 
     def _task(self, rows: MergedRows, kernel: Any, n_levels: int) -> Task:
         smoothing, objective = objective_named(self.inference, self.objective)
@@ -267,21 +193,7 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
             tol=self.tol,
         )
 
-    def _starts(self, task: Task) -> list[FloatArray]:
-        rng = check_random_state(self.random_state)
-        first = task.theta if self.kernel is not None else self._rescaled(task)
-        return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts_optimizer)]
-
-    def _rescaled(self, task: Task) -> FloatArray:
-        """The default start; for inputs far from standardised the better of it and one to scale."""
-        theta, spread = task.theta, float(np.sqrt(np.mean(np.var(task.X, axis=0))))
-        if 1 / 3 < spread < 3 or spread == 0 or not np.isfinite(spread):
-            return theta
-        to_scale = theta.copy()
-        to_scale[0] = np.clip(theta[0] + np.log(spread), *task.bounds[0])
-        return max(theta, to_scale, key=lambda start: task.evaluate(start)[0])
-
-    def _settle(self, task: Task, rows: MergedRows, found: Found) -> Self:
+    def _settle(self, task: Task, found: Found) -> Self:
         """Infer once more at the hyperparameters found, and keep the results."""
         value, _, final = task.evaluate(found.theta, found.start)
         if not final.converged:
@@ -295,72 +207,21 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
         self.evidence_path_ = found.path
         self.converged_ = bool(final.converged and found.converged)
         self.n_iter_ = final.n_sweeps
-        self._observation, self._left_out = rows.observation, rows.left_out
         self._keep(task.at(found.theta), final.sites)
         return self
 
     def _keep(self, task: Task, sites: Sites) -> None:
         """Set everything that follows from the hyperparameters and the sites."""
         self._fitted_task, self._sites = task, sites
-        self.kernel_, self.likelihood_ = task.kernel, cast(OrdinalProbit, task.likelihood)
+        self.kernel_, self._link = task.kernel, task.likelihood
+        self.likelihood_ = self._link
         self.thresholds_, self.noise_ = self.likelihood_.thresholds, self.likelihood_.noise
         self._posterior = task.problem().condition(sites)
         self._posterior.observed()  # finishes the factor, which is then only read
 
-    # --------------------------------------------------------------------- prediction
-
-    def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and variance of the latent function, without noise.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Query points.
-
-        Returns
-        -------
-        mean, variance : ndarrays of shape (n_samples,)
-            On the scale of ``thresholds_``.
-        """
-        check_is_fitted(self)
-        found = self._latent(self._check_inputs(X, reset=False))
-        return found.mean, found.var
-
-    def _latent(self, X: FloatArray) -> Moments:
-        """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
-        block = max(1, _PREDICT_BLOCK // len(self._fitted_task.X))
-        parts = [self._latent_block(X[i : i + block]) for i in range(0, len(X), block)]
-        mean, var = (np.concatenate([getattr(p, k) for p in parts]) for k in ("mean", "var"))
-        return Moments(mean, var)
-
-    def _latent_block(self, X: FloatArray) -> Moments:
-        cross = self.kernel_(X, self._fitted_task.X)
-        return self._posterior.predict(cross, self.kernel_.diag(X))
-
-    def _level_proba(self, X: Any) -> FloatArray:
-        return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
-
-    def loo_proba(self) -> FloatArray:
-        """Leave-one-out probabilities of the training rows, without refitting.
-
-        Each row is predicted from the posterior with its own site removed (one copy of it,
-        if it was repeated), at the hyperparameters found from all rows. Rows of weight zero
-        had no part in the fit and are predicted like new ones.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``.
-        """
-        check_is_fitted(self)
+    def _without_own_row(self) -> Moments:
         marginal = self._posterior.observed()
-        cavity = cavities(marginal, self._sites, np.minimum(self._fitted_task.counts, 1.0))
-        proba = self.likelihood_.probabilities(cavity.mean, cavity.var)[self._observation]
-        if len(self._left_out):
-            apart = self._latent(self._left_out)
-            unused = self._observation < 0
-            proba[unused] = self.likelihood_.probabilities(apart.mean, apart.var)
-        return self._in_class_order(proba)
+        return cavities(marginal, self._sites, np.minimum(self._fitted_task.counts, 1.0))
 
     # ------------------------------------------------------------------------ evidence
 
@@ -388,12 +249,5 @@ class OrdinalGPClassifier(GPState, OrdinalClassifier):
         check_is_fitted(self)
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        task = self._fitted_task
-        theta = task.theta if theta is None else np.asarray(theta, dtype=float)
-        if theta.shape != task.theta.shape:
-            raise ValueError(
-                f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
-                f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
-            )
-        value, gradient, _ = task.evaluate(theta)
+        value, gradient, _ = self._fitted_task.evaluate(self._checked_theta(theta))
         return (value, gradient) if eval_gradient else value

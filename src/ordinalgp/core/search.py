@@ -1,9 +1,10 @@
 """One hyperparameter search for all models: L-BFGS-B on [kernel.theta, likelihood.theta]."""
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -13,7 +14,6 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.bound import ep_bound
 from ordinalgp.core.contraction import contract, kernel_matrix
 from ordinalgp.core.inference import infer
-from ordinalgp.core.likelihoods import Likelihood
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
@@ -33,19 +33,12 @@ _SEARCH_TOL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """Everything that stays the same while hyperparameters vary."""
+class Trainable(ABC):
+    """Hyperparameters [kernel.theta, likelihood.theta] with an objective to climb."""
 
     X: Any
     kernel: Any
-    likelihood: Likelihood
-    projection: Projection
-    y: Any
-    counts: FloatArray
-    smoothing: Smoothing = "cavity"
-    objective: Objective = ep_evidence
-    max_sweeps: int = 100
-    tol: float = 1e-6
+    likelihood: Any
 
     @property
     def theta(self) -> FloatArray:
@@ -57,12 +50,40 @@ class Task:
         """Search bounds, shape (p, 2)."""
         return np.vstack([np.reshape(self.kernel.bounds, (-1, 2)), self.likelihood.bounds])
 
-    def at(self, theta: FloatArray) -> "Task":
+    def at(self, theta: FloatArray) -> Self:
         """Return the same task at other hyperparameters."""
         p = self.kernel.n_dims
         kernel = self.kernel.clone_with_theta(theta[:p])
         likelihood = self.likelihood.clone_with_theta(theta[p:])
         return replace(self, kernel=kernel, likelihood=likelihood)
+
+    def relaxed(self) -> Self:
+        """Return the task at the precision that a search needs."""
+        return self
+
+    @abstractmethod
+    def evaluate(
+        self, theta: FloatArray, start: Start | None = None
+    ) -> tuple[float, FloatArray, Any]:
+        """Objective, gradient in theta, and an answer whose ``start`` the next one may use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task(Trainable):
+    """An evidence to maximise: everything that stays the same while hyperparameters vary."""
+
+    projection: Projection
+    y: Any
+    counts: FloatArray
+    smoothing: Smoothing = "cavity"
+    objective: Objective = ep_evidence
+    max_sweeps: int = 100
+    tol: float = 1e-6
+
+    def relaxed(self) -> Self:
+        """Return the task at the precision that a search needs."""
+        stationary = self.objective is ep_evidence
+        return replace(self, tol=max(self.tol, _SEARCH_TOL)) if stationary else self
 
     def problem(self) -> Problem:
         """The inference problem at the task's own hyperparameters."""
@@ -115,7 +136,7 @@ class Found:
 class _Ascent:
     """The objective as the optimiser calls it: warm-started, and safe where it fails."""
 
-    task: Task
+    task: Trainable
     label: str
     verbose: int
     best: FloatArray | None = None
@@ -170,10 +191,11 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _climb(task: Task, theta: FloatArray, optimizer: Optimizer, label: str, verbose: int) -> Found:
+def _climb(
+    task: Trainable, theta: FloatArray, optimizer: Optimizer, label: str, verbose: int
+) -> Found:
     """Search from one start."""
-    tol = max(task.tol, _SEARCH_TOL) if task.objective is ep_evidence else task.tol
-    ascent = _Ascent(replace(task, tol=tol), label, verbose)
+    ascent = _Ascent(task.relaxed(), label, verbose)
     bounds = task.bounds
     theta = np.clip(theta, bounds[:, 0], bounds[:, 1])
     if callable(optimizer):
@@ -205,7 +227,7 @@ def _lbfgs(ascent: _Ascent, theta: FloatArray, bounds: FloatArray) -> tuple[str,
 
 
 def maximise(
-    task: Task,
+    task: Trainable,
     starts: Sequence[FloatArray],
     *,
     optimizer: Optimizer = "fmin_l_bfgs_b",
@@ -222,7 +244,7 @@ def maximise(
     return max(found, key=lambda result: result.value)
 
 
-def perturbed(task: Task, theta: FloatArray, rng: np.random.RandomState) -> FloatArray:
+def perturbed(task: Trainable, theta: FloatArray, rng: np.random.RandomState) -> FloatArray:
     """A random start near ``theta``: a factor of about four either way, within bounds."""
     bounds = task.bounds
     return np.clip(theta + 1.5 * rng.standard_normal(len(theta)), bounds[:, 0], bounds[:, 1])
