@@ -9,14 +9,16 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._gp_state import LeastSquaresState
 from ordinalgp._latent import LatentClassifier
 from ordinalgp._rows import MergedRows
-from ordinalgp._typing import FloatArray
+from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.contraction import kernel_matrix
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.search import Found
+from ordinalgp.core.search import Found, Trainable
 
-_START_NOISE = 0.5  # in ranks, of the regression and of the link
+# At the start: noise of the link in ranks, of the regression in standard deviations of the ranks.
+# Of eight starts on eight data sets this and the paper's were most often at the best value found.
+_START_NOISE = 0.5
 
 
 class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
@@ -41,8 +43,9 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
-    n_restarts_optimizer : int, default=0
-        Searches from random starts, beside the two fixed ones; the best is kept.
+    n_restarts_optimizer : int, default=1
+        Additional searches; the best is kept. The first begins where the paper does, the others
+        at random. From some hundred rows on, searches rarely differ, and 0 halves the time.
     n_jobs : int, default=None
         Number of searches run at once, through joblib.
     random_state : int, RandomState instance or None, default=None
@@ -109,7 +112,7 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
         categories: Any = None,
         decision: Any = "mode",
         optimizer: Any = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
+        n_restarts_optimizer: int = 1,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -125,15 +128,25 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
 
     def _starting_kernel(self, X: FloatArray) -> Any:
         kernel = super()._starting_kernel(X)
-        return ConstantKernel(1.0, (1e-4, 1e6)) * kernel if self.kernel is None else kernel
+        return ConstantKernel(1.0, (1e-4, 1e4)) * kernel if self.kernel is None else kernel
 
     def _task(self, rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
         mean = float(np.average(rows.codes, weights=rows.counts))
         link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
-        noise = RankNoise(_START_NOISE, link)
+        likelihood = RankNoise(_START_NOISE * _spread(rows.codes, rows.counts), link)
         return LeastSquaresTask(
-            rows.X, kernel, noise, rows.projection, rows.codes, rows.counts, mean
+            rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts, mean
         )
+
+    def _starts(self, task: Trainable) -> list[FloatArray]:
+        assert isinstance(task, LeastSquaresTask)
+        first, *random = super()._starts(task)
+        paper = RankNoise(1.0, OrdinalProbit.paper_start(task.likelihood.link.n_levels))
+        theta = np.concatenate([first[: task.kernel.n_dims], paper.theta])
+        theta[task.kernel.n_dims + 2] += task.mean
+        if self.kernel is None:
+            first[0] = 2 * np.log(_spread(task.y, task.counts))
+        return [first, theta, *random[1:]][: 1 + self.n_restarts_optimizer]
 
     def _settle(self, task: LeastSquaresTask, found: Found) -> Self:
         value, _, _ = task.evaluate(found.theta)
@@ -178,3 +191,9 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
         check_is_fitted(self)
         value, gradient, _ = self._fitted_task.evaluate(self._checked_theta(theta))
         return (value, gradient) if eval_gradient else value
+
+
+def _spread(ranks: FloatArray | IntArray, counts: FloatArray) -> float:
+    """Standard deviation of the ranks; at least two differ."""
+    mean = np.average(ranks, weights=counts)
+    return float(np.sqrt(np.average((ranks - mean) ** 2, weights=counts)))

@@ -13,11 +13,14 @@ import numpy as np
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.contraction import contract, kernel_matrix
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, Triangle, condition
-from ordinalgp.core.likelihoods import NOISE_BOUNDS, OrdinalProbit
+from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.search import Trainable
 
 _STRIP = 128  # rows of a product at a time
+# In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is
+# the larger both may shrink at no cost, down to where the kernel matrix cannot be inverted.
+RANK_NOISE_BOUNDS = (1e-2, 1e3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +42,7 @@ class RankNoise:
     @property
     def bounds(self) -> FloatArray:
         """Search bounds of theta."""
-        return np.vstack([np.log(NOISE_BOUNDS), self.link.bounds])
+        return np.vstack([np.log(RANK_NOISE_BOUNDS), self.link.bounds])
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same with other parameters."""
