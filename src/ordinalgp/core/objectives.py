@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ordinalgp._typing import FloatArray
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.problem import Approximation, Problem
 
 
@@ -59,17 +60,21 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
     return Evaluation(float(value), G, d_likelihood, found)
 
 
+def log_overlap(sites: Sites, at: Moments) -> FloatArray:
+    """Log integral of each cavity times its site, (M,)."""
+    tau, nu, m, v = sites.tau, sites.nu, at.mean, at.var
+    spread = 1.0 + tau * v
+    return 0.5 * ((nu * (nu * v + 2 * m) - tau * m**2) / spread - np.log(spread))
+
+
 def _site_normaliser(problem: Problem, found: Approximation) -> float:
     """Log integral of prior times sites, minus that of each cavity times its site."""
     tau, nu = found.sites.tau, found.sites.nu
-    m, v = found.at.mean, found.at.var
     u, counts = found.marginal.mean, problem.counts
     h = problem.prior_mean
     g0 = np.zeros_like(u) if h is None else problem.projection.apply(h)
     whole = 0.5 * counts @ (nu * (u + g0) - tau * g0 * u) - found.posterior.half_log_det
-    spread = 1.0 + tau * v
-    apart = 0.5 * (nu * (nu * v + 2 * m) - tau * m**2) / spread - 0.5 * np.log(spread)
-    return float(whole - counts @ apart)
+    return float(whole - counts @ log_overlap(found.sites, found.at))
 
 
 def ep_evidence(problem: Problem, found: Approximation) -> Evaluation:

@@ -29,7 +29,7 @@ _MAX_ITERATIONS = 200
 # EP's evidence is stationary in the sites, so sites off by 1e-4 leave it off by 1e-8: enough to
 # compare hyperparameters. The final inference uses the user's tolerance, and so do the other
 # objectives, which are not stationary.
-_SEARCH_TOL = 1e-4
+SEARCH_TOL = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class Task(Trainable):
     def relaxed(self) -> Self:
         """Return the task at the precision that a search needs."""
         stationary = self.objective is ep_evidence
-        return replace(self, tol=max(self.tol, _SEARCH_TOL)) if stationary else self
+        return replace(self, tol=max(self.tol, SEARCH_TOL)) if stationary else self
 
     def problem(self) -> Problem:
         """The inference problem at the task's own hyperparameters."""
