@@ -1,5 +1,6 @@
 """What classifiers with one latent Gaussian process have in common."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -41,6 +42,8 @@ class LatentClassifier(OrdinalClassifier):
     kernel_: Any
     _link: OrdinalProbit
     _posterior: Posterior
+    _support: FloatArray
+    """inputs whose covariance with new ones the posterior asks for"""
     _prior_mean: float = 0.0
     _fitted_task: Any
     _observation: IntArray
@@ -64,9 +67,12 @@ class LatentClassifier(OrdinalClassifier):
         self
             The fitted estimator itself.
         """
+        return self._unless_it_fails(self._fit, X, y, sample_weight)
+
+    def _unless_it_fails(self, learn: Callable[..., Self], *data: Any) -> Self:
         before = self.__dict__.copy()
         try:
-            return self._fit(X, y, sample_weight)
+            return learn(*data)
         except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
             self.__dict__.clear()
             self.__dict__.update(before)
@@ -104,13 +110,14 @@ class LatentClassifier(OrdinalClassifier):
             check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
         check_number("n_restarts_optimizer", self.n_restarts_optimizer, least=0)
 
-    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
+    def _check_inputs(self, X: Any, *, reset: bool, single: bool = False) -> FloatArray:
+        """Check inputs; ``single`` precision stays as it is where asked for, to save memory."""
         gaps = self.kernel is not None and allows_missing(self.kernel)
         checked: FloatArray = validate_data(
             self,
             X,
             reset=reset,
-            dtype=np.float64,
+            dtype=[np.float64, np.float32] if single else np.float64,
             ensure_all_finite="allow-nan" if gaps else True,
         )
         return checked
@@ -156,13 +163,13 @@ class LatentClassifier(OrdinalClassifier):
 
     def _latent(self, X: FloatArray) -> Moments:
         """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
-        block = max(1, _PREDICT_BLOCK // len(self._fitted_task.X))
+        block = max(1, _PREDICT_BLOCK // len(self._support))
         parts = [self._latent_block(X[i : i + block]) for i in range(0, len(X), block)]
         mean, var = (np.concatenate([getattr(p, k) for p in parts]) for k in ("mean", "var"))
         return Moments(self._prior_mean + mean, var)
 
     def _latent_block(self, X: FloatArray) -> Moments:
-        cross = self.kernel_(X, self._fitted_task.X)
+        cross = self.kernel_(X, self._support)
         return self._posterior.predict(cross, self.kernel_.diag(X))
 
     def _level_proba(self, X: Any) -> FloatArray:

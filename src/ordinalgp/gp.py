@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._gp_state import GPState
-from ordinalgp._latent import LatentClassifier
+from ordinalgp._large import LargeClassifier, leave_out
 from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_number, check_option
@@ -22,7 +22,7 @@ from ordinalgp.core.search import Found, Task, objective_named
 _START_NOISE = 0.3
 
 
-class OrdinalGPClassifier(GPState, LatentClassifier):
+class OrdinalGPClassifier(GPState, LargeClassifier):
     """Classifier for ordered levels with a Gaussian process prior.
 
     A latent function with a Gaussian process prior runs over the inputs; thresholds cut its
@@ -42,9 +42,12 @@ class OrdinalGPClassifier(GPState, LatentClassifier):
     objective : {"evidence", "bound"}, default="evidence"
         What the search maximises. "bound" is the variational lower bound of the paper's
         Appendix C, for EP only.
-    inducing : {"auto", None}, default="auto"
-        Inducing points for many rows. Only exact inference is available in this version:
-        both values mean exact, and more rows than memory allows raise a ``MemoryError``.
+    inducing : {"auto", None}, int or array of shape (m, n_features), default="auto"
+        Inducing points: how many, or where. None is the exact model, whose cost grows with the
+        cube of the rows; "auto" is exact up to 2,000 rows and takes 512 points above. With
+        inducing points the cost of a row does not grow with their number, ``X`` may be a memory
+        map or a function that returns a new iterator of chunks ``(X, y)`` (with ``y=None``), and
+        chunks are worked on through joblib.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.
@@ -61,8 +64,11 @@ class OrdinalGPClassifier(GPState, LatentClassifier):
         Largest number of EP sweeps or Newton steps for one set of hyperparameters.
     tol : float, default=1e-6
         Inference stops when no site moves further than this many posterior standard deviations.
+    checkpoint : str or path-like, default=None
+        Folder in which a fit over many rows notes after every pass how far it is; the same fit,
+        interrupted and started again, goes on from there. Removed when the fit is complete.
     n_jobs : int, default=None
-        Number of restarts run at once, through joblib.
+        Number of restarts or of chunks worked on at once, through joblib.
     random_state : int, RandomState instance or None, default=None
         Draws the random starts.
     verbose : int, default=0
@@ -85,7 +91,9 @@ class OrdinalGPClassifier(GPState, LatentClassifier):
     converged_ : bool
         Whether both the inference and the search settled.
     n_iter_ : int
-        Sweeps or Newton steps of the final inference.
+        Sweeps or Newton steps of the final inference; passes over all rows, where there are many.
+    inducing_points_ : ndarray of shape (m, n_features)
+        Inducing points, where the model has them.
     categories_ : ndarray
         All levels in rank order.
     classes_ : ndarray
@@ -133,6 +141,7 @@ class OrdinalGPClassifier(GPState, LatentClassifier):
         n_restarts_optimizer: int = 0,
         max_sweeps: int = 100,
         tol: float = 1e-6,
+        checkpoint: Any = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -147,6 +156,7 @@ class OrdinalGPClassifier(GPState, LatentClassifier):
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_sweeps = max_sweeps
         self.tol = tol
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -164,14 +174,15 @@ class OrdinalGPClassifier(GPState, LatentClassifier):
             )
         check_number("max_sweeps", self.max_sweeps, least=1)
         check_number("tol", self.tol, above=0)
-        if self.inducing is not None:
-            try:
-                check_option("inducing", self.inducing, ("auto",))
-            except ValueError as error:
-                raise ValueError(
-                    f"{error} Inducing points are not part of this version; "
-                    "inducing=None and 'auto' both fit the exact model."
-                ) from None
+        if isinstance(self.inducing, str):
+            check_option("inducing", self.inducing, ("auto",))
+        elif self.inducing is not None and np.ndim(self.inducing) == 0:
+            check_number("inducing", self.inducing, least=1)
+        if self.inducing is not None and self.objective == "bound" and self.inducing != "auto":
+            raise ValueError(
+                "objective='bound' is defined for the exact model, but inducing points were asked "
+                "for. Use objective='evidence' or inducing=None."
+            )
 
     def _task(self, rows: MergedRows, kernel: Any, n_levels: int) -> Task:
         smoothing, objective = objective_named(self.inference, self.objective)
@@ -212,14 +223,19 @@ class OrdinalGPClassifier(GPState, LatentClassifier):
 
     def _keep(self, task: Task, sites: Sites) -> None:
         """Set everything that follows from the hyperparameters and the sites."""
-        self._fitted_task, self._sites = task, sites
-        self.kernel_, self._link = task.kernel, task.likelihood
-        self.likelihood_ = self._link
-        self.thresholds_, self.noise_ = self.likelihood_.thresholds, self.likelihood_.noise
+        self._fitted_task, self._sites, self._support = task, sites, task.X
+        self._name_likelihood(task)
         self._posterior = task.problem().condition(sites)
         self._posterior.observed()  # finishes the factor, which is then only read
 
+    def _name_likelihood(self, task: Any) -> None:
+        self.kernel_, self._link = task.kernel, task.likelihood
+        self.likelihood_ = self._link
+        self.thresholds_, self.noise_ = self.likelihood_.thresholds, self.likelihood_.noise
+
     def _without_own_row(self) -> Moments:
+        if hasattr(self, "inducing_points_"):
+            return leave_out(self._apart)
         marginal = self._posterior.observed()
         return cavities(marginal, self._sites, np.minimum(self._fitted_task.counts, 1.0))
 

@@ -161,7 +161,7 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
         self._fitted_task, self.kernel_, self._link = task, task.kernel, task.likelihood.link
         self.noise_ = task.likelihood.noise
         self.slope_, self.thresholds_ = 1.0 / self._link.noise, self._link.thresholds
-        self._prior_mean, self._posterior = task.mean, task.posterior()
+        self._prior_mean, self._posterior, self._support = task.mean, task.posterior(), task.X
         self._posterior.observed()  # finishes the factor, which is then only read
 
     def _without_own_row(self) -> Moments:

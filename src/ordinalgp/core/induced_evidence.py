@@ -8,7 +8,7 @@ import numpy as np
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.inducing import Inducing, Rows
 from ordinalgp.core.inference import infer
-from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
+from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
@@ -95,7 +95,7 @@ class InducedTask(Trainable):
         With E = (w w' - R)/2 the gradient in the prior covariance A'A of the rows, dL/dA is
         2 A E, and A R = cov(u) A T. Laplace adds the movement of the mode.
         """
-        counts, at, smoothed = self.counts, found.at, found.smoothed
+        counts, smoothed = self.counts, found.smoothed
         tau = counts * found.sites.tau
         mean, covariance = found.posterior.mean, _covariance(found)
         pull = np.zeros_like(tau)
@@ -118,15 +118,11 @@ class InducedTask(Trainable):
         self, problem: Problem, found: Approximation, moved: FloatArray
     ) -> FloatArray:
         """dL/dr under Laplace: the residual acts as noise^2 does, whose derivatives are known."""
-        at, inner = found.at, self.likelihood
-        d = problem.likelihood.theta_derivatives(self.y, at.mean, at.var)
+        at, likelihood = found.at, problem.likelihood
+        assert isinstance(likelihood, Widened)
+        d = likelihood.theta_derivatives(self.y, at.mean, at.var)
         total = d.value[0] + 0.5 * d.d2[0] * found.marginal.var + d.d1[0] * moved
-        noise: float = (
-            problem.likelihood.inner.noise
-            if isinstance(problem.likelihood, Widened)
-            else inner.noise
-        )
-        return np.asarray(self.counts * total / (2.0 * noise**2))
+        return np.asarray(self.counts * total / (2.0 * likelihood.inner.noise**2))
 
 
 def _covariance(found: Approximation) -> FloatArray:

@@ -62,9 +62,9 @@ class Inducing:
     ) -> FloatArray:
         """Gradient in kernel.theta of L through the rows' cross-covariances and variances.
 
-        ``d_basis`` = dL/dA (m, c) with the residual's share in it, ``d_residual`` = dL/dr (c,). Both
-        kinds of kernel values lie in the matrix of [X; Z] with itself, so that one rule per kernel
-        is enough; blocks of about m rows keep the unused part small.
+        ``d_basis`` = dL/dA (m, c) with the residual's share in it, ``d_residual`` = dL/dr (c,).
+        Both kinds of kernel values lie in the matrix of [X; Z] with itself, so that one rule per
+        kernel is enough; blocks of about m rows keep the unused part small.
         """
         m, total = len(self.Z), np.zeros(self.kernel.n_dims)
         d_cross = blas.dtrsm(1.0, self.factor, d_basis, lower=1, trans_a=1)
@@ -95,7 +95,7 @@ def solve_lower(L: FloatArray, B: FloatArray) -> FloatArray:
 
 
 def greedy_points(kernel: Any, X: FloatArray, m: int) -> IntArray:
-    """Indices of up to m rows, each where the others leave most prior variance (pivoted Cholesky)."""
+    """Up to m rows, each where the others leave most prior variance (pivoted Cholesky)."""
     left = np.array(kernel.diag(X), dtype=float)
     least = 1e-10 * max(float(left.max()), np.finfo(float).tiny)
     basis, chosen = np.empty((min(m, len(X)), len(X))), []

@@ -192,7 +192,12 @@ def _say(text: str) -> None:
 
 
 def _climb(
-    task: Trainable, theta: FloatArray, optimizer: Optimizer, label: str, verbose: int
+    task: Trainable,
+    theta: FloatArray,
+    optimizer: Optimizer,
+    label: str,
+    verbose: int,
+    max_iterations: int,
 ) -> Found:
     """Search from one start."""
     ascent = _Ascent(task.relaxed(), label, verbose)
@@ -202,7 +207,7 @@ def _climb(
         optimizer(ascent.as_scikit_learn, theta, bounds)
         message, converged = "user's optimizer", True
     else:
-        message, converged = _lbfgs(ascent, theta, bounds)
+        message, converged = _lbfgs(ascent, theta, bounds, max_iterations)
     if ascent.best is None:
         return Found(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
     if verbose:
@@ -210,9 +215,11 @@ def _climb(
     return Found(ascent.best, ascent.value, np.array(ascent.path), ascent.start, converged, message)
 
 
-def _lbfgs(ascent: _Ascent, theta: FloatArray, bounds: FloatArray) -> tuple[str, bool]:
+def _lbfgs(
+    ascent: _Ascent, theta: FloatArray, bounds: FloatArray, max_iterations: int
+) -> tuple[str, bool]:
     """Run L-BFGS-B; where failed evaluations broke its line search, begin again at the best."""
-    options = {"ftol": _RELATIVE_GAIN, "gtol": 1e-7, "maxiter": _MAX_ITERATIONS}
+    options = {"ftol": _RELATIVE_GAIN, "gtol": 1e-7, "maxiter": max_iterations}
     for _ in range(3):
         failures, value = ascent.failures, ascent.value
         result = minimize(
@@ -233,12 +240,15 @@ def maximise(
     optimizer: Optimizer = "fmin_l_bfgs_b",
     n_jobs: int | None = None,
     verbose: int = 0,
+    max_iterations: int = _MAX_ITERATIONS,
 ) -> Found:
     """Climb from every start and keep the best; starts run in parallel through joblib."""
     if optimizer is None or len(task.theta) == 0:
         return Found(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_climb)(task, theta, optimizer, f"start {i + 1}/{len(starts)}:", verbose)
+        delayed(_climb)(
+            task, theta, optimizer, f"start {i + 1}/{len(starts)}:", verbose, max_iterations
+        )
         for i, theta in enumerate(starts)
     )
     return max(found, key=lambda result: result.value)

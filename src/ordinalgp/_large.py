@@ -1,0 +1,287 @@
+"""Many rows: what ``OrdinalGPClassifier`` does when it uses inducing points."""
+
+import tempfile
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
+
+from ordinalgp._chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
+from ordinalgp._induced import (
+    SAMPLE_ROWS,
+    SUBSET_ROWS,
+    Passes,
+    Settled,
+    absorb,
+    choose_points,
+    climb_sample,
+    posterior_on_sample,
+)
+from ordinalgp._latent import LatentClassifier
+from ordinalgp._rows import merge_rows
+from ordinalgp._site_store import SiteStore, fingerprint_of
+from ordinalgp._typing import FloatArray
+from ordinalgp._validation import check_weights, encode_levels
+from ordinalgp.core.ep import cavities
+from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.induced_evidence import InducedTask
+from ordinalgp.core.inducing import Inducing
+from ordinalgp.core.search import Task, maximise
+from ordinalgp.core.streaming import InducedPosterior
+
+_EXACT_ROWS, _AUTO_POINTS = 2000, 512
+
+
+class LargeClassifier(LatentClassifier):
+    """Fits exactly, or with inducing points where ``inducing`` asks for them."""
+
+    inducing: Any
+    checkpoint: Any
+    max_sweeps: int
+    tol: float
+    _posterior: Any
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
+        points = self._points_for(X)
+        if points is None:
+            self.__dict__.pop("inducing_points_", None)
+            return super()._fit(X, y, sample_weight)
+        return self._fit_points(X, y, sample_weight, points)
+
+    def _fit_points(self, X: Any, y: Any, sample_weight: Any, points: Any) -> Self:
+        rows = self._chunked(X, y, sample_weight)
+        if isinstance(points, int) and points > rows.n_rows:
+            raise ValueError(
+                f"inducing={points} points were asked for, but there are {rows.n_rows} rows. "
+                f"Use at most {rows.n_rows}, or inducing=None for the exact model."
+            )
+        return self._keep_settled(self._stages(rows, points), rows)
+
+    def _points_for(self, X: Any) -> Any:
+        """Number or array of inducing points, or None for the exact model."""
+        chunks = callable(X)
+        if self.inducing is None:
+            if chunks:
+                raise ValueError(
+                    "inducing=None fits the exact model, which needs all rows at once, but X is a "
+                    "factory of chunks. Use inducing='auto' or a number."
+                )
+            return None
+        if isinstance(self.inducing, str):
+            return _AUTO_POINTS if chunks or _num_samples(X) > _EXACT_ROWS else None
+        if np.ndim(self.inducing) == 0:
+            return int(self.inducing)
+        Z = np.asarray(self.inducing, dtype=float)
+        if Z.ndim != 2 or len(Z) == 0 or not np.all(np.isfinite(Z)):
+            raise ValueError(
+                f"inducing must be a finite array of shape (m, n_features), but has shape "
+                f"{Z.shape} or holds NaN or infinity."
+            )
+        return np.unique(Z, axis=0)
+
+    def _chunked(self, X: Any, y: Any, sample_weight: Any) -> ChunkedRows:
+        """Read levels and check inputs, of arrays or of chunks."""
+        if callable(X):
+            if y is not None or sample_weight is not None:
+                raise ValueError(
+                    "A factory of chunks gives (X, y) or (X, y, sample_weight) itself, but y or "
+                    "sample_weight was passed beside it. Pass y=None."
+                )
+            found = scan(X, self.categories)
+            self.categories_, self.classes_ = found.categories, found.classes
+            self.n_features_in_ = found.n_features
+            return found
+        X = self._check_inputs(X, reset=True, single=True)
+        levels = self._read_levels(X, y)
+        weights = check_weights(sample_weight, len(X), levels.codes)
+        return ArrayRows(Chunk(X, levels.codes, weights))
+
+    # ------------------------------------------------------------------------- stages
+
+    def _stages(self, rows: ChunkedRows, points: Any) -> Settled:
+        with tempfile.TemporaryDirectory() as scratch:
+            store = self._store(rows, scratch)
+            saved = store.load()
+            task = self._from_checkpoint(saved, rows) if saved else self._points(rows, points)
+            if not saved:
+                store.save(stage="points", theta=task.theta, Z=task.Z)
+            if rows.n_rows <= SAMPLE_ROWS:
+                settled = self._settle_at_once(task)
+            else:
+                passes = Passes(
+                    rows, task, store, self.n_jobs, self.verbose, self.optimizer is not None
+                )
+                start = self._start(task, saved)
+                settled = passes.settle(start, saved)
+            if isinstance(rows, FactoryRows):
+                settled = replace(settled, left_out=None)  # it lies in a file that goes now
+            elif settled.left_out is not None:
+                settled = replace(settled, left_out=np.array(settled.left_out))
+            store.remove()
+        return settled
+
+    def _store(self, rows: ChunkedRows, scratch: str) -> SiteStore:
+        if rows.n_rows <= SAMPLE_ROWS:
+            return SiteStore(0)
+        if self.checkpoint is None:
+            folder = Path(scratch) if isinstance(rows, FactoryRows) else None
+            return SiteStore(rows.n_rows, folder)
+        first = next(iter(rows))
+        changeable = ("n_jobs", "verbose", "checkpoint", "decision")
+        params = {k: v for k, v in self.get_params().items() if k not in changeable}
+        mark = fingerprint_of(params, rows.n_rows, first)
+        return SiteStore(rows.n_rows, Path(self.checkpoint), mark)
+
+    def _points(self, rows: ChunkedRows, points: Any) -> InducedTask:
+        """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
+        rng = check_random_state(self.random_state)
+        subset = rows.sample(SUBSET_ROWS, rng)
+        exact = self._on_subset(subset)
+        Z = choose_points(exact.kernel, rows, points, rng)
+        if Z.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"inducing points have {Z.shape[1]} columns, but X has {self.n_features_in_}."
+            )
+        sample = subset if rows.n_rows <= SUBSET_ROWS else rows.sample(SAMPLE_ROWS, rng)
+        task = self._induced_task(exact, sample, Z)
+        if self.optimizer is None:
+            return task
+        found = climb_sample(task, self.optimizer, self.verbose)
+        return task.at(found.theta)
+
+    def _on_subset(self, subset: Chunk) -> Task:
+        kernel = self._starting_kernel(subset.X)
+        merged = merge_rows(subset.X, subset.codes, subset.counts, kernel)
+        task: Task = self._task(merged, kernel, len(self.categories_))
+        found = maximise(
+            task,
+            self._starts(task),
+            optimizer=self.optimizer,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+        return task.at(found.theta)
+
+    def _induced_task(self, exact: Task, sample: Chunk, Z: FloatArray) -> InducedTask:
+        return InducedTask(
+            sample.X,
+            exact.kernel,
+            exact.likelihood,
+            Z,
+            sample.codes,
+            sample.counts,
+            smoothing=exact.smoothing,
+            max_sweeps=self.max_sweeps,
+            tol=self.tol,
+        )
+
+    def _from_checkpoint(self, saved: dict[str, Any], rows: ChunkedRows) -> InducedTask:
+        """The task as it stood; rows are only sampled for the shape of things."""
+        rng = check_random_state(self.random_state)
+        sample = rows.sample(SAMPLE_ROWS, rng)
+        kernel = self._starting_kernel(sample.X)
+        merged = merge_rows(sample.X, sample.codes, sample.counts, kernel)
+        task = self._induced_task(
+            self._task(merged, kernel, len(self.categories_)), sample, saved["Z"]
+        )
+        return task.at(saved["theta"])
+
+    def _start(self, task: InducedTask, saved: dict[str, Any]) -> InducedPosterior:
+        if "precision" in saved:
+            inducing = Inducing(task.kernel, task.Z)
+            return InducedPosterior(inducing, np.asfortranarray(saved["precision"]), saved["shift"])
+        return posterior_on_sample(task.relaxed())[0]
+
+    def _settle_at_once(self, task: InducedTask) -> Settled:
+        posterior, found, value = posterior_on_sample(task)
+        residual = posterior.inducing.rows(task.X).residual
+        cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
+        left = np.column_stack([cavity.mean, cavity.var + residual])
+        path = np.array([value])
+        return Settled(task, posterior, value, path, found.n_sweeps, found.converged, left)
+
+    # -------------------------------------------------------------------------- result
+
+    def _keep_settled(self, settled: Settled, rows: ChunkedRows) -> Self:
+        if not settled.converged:
+            warnings.warn(
+                f"The posterior still moves after {settled.n_passes} passes; raise max_sweeps.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        self.log_marginal_likelihood_value_ = settled.value
+        self.evidence_path_ = settled.path
+        self.converged_, self.n_iter_ = settled.converged, settled.n_passes
+        self._observation = np.arange(0 if settled.left_out is None else rows.n_rows)
+        self._left_out = np.empty((0, self.n_features_in_))
+        self._apart = settled.left_out
+        self._keep_induced(settled.task, settled.posterior)
+        return self
+
+    def _keep_induced(self, task: InducedTask, posterior: InducedPosterior) -> None:
+        self._fitted_task, self._posterior, self._support = task, posterior, task.Z
+        self.inducing_points_ = task.Z
+        self._name_likelihood(task)
+        posterior.factor, posterior.mean  # noqa: B018 (finished here, then only read)
+
+    def _name_likelihood(self, task: Any) -> None:
+        raise TypeError(f"{type(self).__name__} does not say what its parameters are called")
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from further rows, as one more chunk.
+
+        Hyperparameters and inducing points stay as they are; the posterior takes the new rows in.
+        The first call is ``fit`` with inducing points, even for few rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further inputs.
+        y : array-like of shape (n_samples,)
+            Their levels, among those of the first call or of ``categories``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+            The estimator itself.
+        """
+        if not hasattr(self, "kernel_"):
+            self._check_parameters()
+            points = self._points_for(X)
+            points = min(_AUTO_POINTS, _num_samples(X)) if points is None else points
+            return self._unless_it_fails(self._fit_points, X, y, sample_weight, points)
+        check_is_fitted(self, "inducing_points_")
+        return self._unless_it_fails(self._take_in, X, y, sample_weight)
+
+    def _take_in(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """EP (or Newton) on the new rows, the old sites held."""
+        X = self._check_inputs(X, reset=False)
+        levels = encode_levels(np.append(self.categories_[:2], y), self.categories_)
+        codes = levels.codes[2:]
+        check_consistent_length(X, codes)
+        rows = ArrayRows(Chunk(X, codes, check_weights(sample_weight, len(X))))
+        task, posterior = self._fitted_task, self._posterior
+        for chunk in rows:
+            posterior = absorb(chunk, posterior, task)
+        self.classes_ = np.unique(np.append(self.classes_, self.categories_[codes]))
+        self._apart = None
+        self._keep_induced(task, posterior)
+        return self
+
+
+def leave_out(apart: FloatArray | None) -> Moments:
+    """Moments of rows left out, where they were kept."""
+    if apart is None:
+        raise ValueError(
+            "Leave-one-out moments of the rows were not kept: the model was loaded from a file, or "
+            "its rows were read in chunks. Fit arrays in memory to have them."
+        )
+    return Moments(apart[:, 0], apart[:, 1])
