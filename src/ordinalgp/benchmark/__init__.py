@@ -1,0 +1,1 @@
+"""Published tables beside ours: data on the papers' partitions, a grid that resumes, tables."""
