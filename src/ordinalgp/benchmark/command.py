@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ordinalgp.benchmark.experiments import Experiment, find_experiment
-from ordinalgp.benchmark.models import find_models
+from ordinalgp.benchmark.models import MODELS, find_models
 from ordinalgp.benchmark.protocol import Cell
 from ordinalgp.benchmark.report import Page, Part, to_html, to_markdown
 from ordinalgp.benchmark.runner import by_cell, read_records, run, version_stamp
@@ -35,6 +35,7 @@ def benchmark(
     datasets: Sequence[str] | None = None,
     data_home: str | os.PathLike[str] | None = None,
     output: str | os.PathLike[str] = "benchmark-results",
+    pages: str | os.PathLike[str] | None = None,
     jobs: int = 1,
     fits: Literal["missing", "again", "none"] = "missing",
 ) -> Outcome:
@@ -51,7 +52,9 @@ def benchmark(
     data_home : path, optional
         See :func:`ordinalgp.datasets.fetch_benchmark`.
     output : path, default="benchmark-results"
-        Folder of the results and pages. The same call goes on where an interrupted one stopped.
+        Folder of the results. The same call goes on where an interrupted one stopped.
+    pages : path, optional
+        Folder of the page and its pictures; that of the results by default.
     jobs : int, default=1
         Fits at once.
     fits : {"missing", "again", "none"}, default="missing"
@@ -81,9 +84,11 @@ def benchmark(
         compute = partial(_call, experiment, data_home)
         failed: Any = "again" if fits == "again" else "keep"
         records = run(cells, compute, path, jobs=jobs, failed=failed)
-    drawn = experiment.draw(folder) if experiment.draw else []
+    shown = Path(pages) if pages is not None else folder
+    shown.mkdir(parents=True, exist_ok=True)
+    drawn = experiment.draw(shown) if experiment.draw else []
     page = make_page(experiment, records, drawn)
-    files = [path, folder / f"{name}.md", folder / f"{name}.html"]
+    files = [path, shown / f"{name}.md", shown / f"{name}.html"]
     files[1].write_text(to_markdown(page), encoding="utf-8")
     files[2].write_text(to_html(page), encoding="utf-8")
     return Outcome(page, records, files)
@@ -95,8 +100,6 @@ def _installed(cells: Sequence[Cell], *, explicit: bool) -> list[Cell]:
     if explicit:
         find_models(names)
         return list(cells)
-    from ordinalgp.benchmark.models import MODELS
-
     kept = {name for name in names if MODELS[name].is_available}
     return [cell for cell in cells if cell.model in kept]
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -81,6 +80,8 @@ def _gp_classifier(seed: int, n_inputs: int) -> Any:
 
 
 def _boosting(seed: int, n_inputs: int) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
     return HistGradientBoostingClassifier(random_state=seed)
 
 

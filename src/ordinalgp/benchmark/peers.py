@@ -26,9 +26,9 @@ MEASURES = {
     "rps": "ranked probability score",
 }
 _NOTE = (
-    "Mean±standard deviation over the partitions run; the lowest mean is bold. Everyone decides "
-    "for the most probable level. Peers have their own defaults, a starting width like ours (the "
-    "Gaussian process of scikit-learn), or widths and penalties from a grid by two-fold "
+    "Mean±standard deviation over the partitions run; the lowest mean is bold or starred. Everyone "
+    "decides for the most probable level. Peers have their own defaults, a starting width like "
+    "ours (the Gaussian process of scikit-learn), or widths and penalties from a grid by two-fold "
     "cross-validation (skordinal)."
 )
 

@@ -178,7 +178,7 @@ class _Progress:
 
     @staticmethod
     def _weight(cell: Cell) -> float:
-        return 5e6 + TRAINING_ROWS.get(cell.dataset, 0) ** 3
+        return 5e7 + TRAINING_ROWS.get(cell.dataset, 0) ** 3
 
     def advance(self, cell: Cell) -> None:
         self.done += 1

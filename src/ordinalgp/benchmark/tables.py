@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _MEASURES = ("zero_one", "absolute", "absolute_median")
 _NOTE = (
     "Mean±standard deviation over the partitions run, in percent, deciding for the most probable "
-    "level; the lowest mean of ours is bold. diff/se: ours minus published, in standard errors of "
-    "that difference; (!) is worse by more than one published standard deviation. By median: "
-    "absolute error when deciding for the median level, against the same published figure. Log "
-    "score: mean -ln p(true level)."
+    "level; the lowest mean of ours is bold or starred. diff/se: ours minus published, in standard "
+    "errors of that difference; (!) is worse by more than one published standard deviation. By "
+    "median: absolute error when deciding for the median level, against the same published "
+    "figure. Log score: mean -ln p(true level)."
 )
 
 

@@ -35,8 +35,11 @@ def register(app: "typer.Typer") -> None:
         ] = None,
         output: Annotated[
             Path,
-            typer.Option(help="Folder of results and pages; a run goes on from what is there."),
+            typer.Option(help="Folder of results; a run goes on from what is there."),
         ] = Path("benchmark-results"),
+        pages: Annotated[
+            Path | None, typer.Option(help="Folder of the page; that of the results by default.")
+        ] = None,
         jobs: Annotated[int, typer.Option(help="Fits at once.")] = 1,
         report_only: Annotated[
             bool, typer.Option("--report-only", help="Fit nothing; show what is there.")
@@ -55,6 +58,7 @@ def register(app: "typer.Typer") -> None:
             "datasets": _split(datasets),
             "data_home": data_home,
             "output": output,
+            "pages": pages,
             "jobs": jobs,
             "fits": "none" if report_only else "again" if retry_failed else "missing",
         }
