@@ -3,6 +3,7 @@
 import json
 import math
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from ordinalgp.benchmark.report import (
     to_markdown,
     to_terminal,
 )
+from ordinalgp.benchmark.runner import by_cell, cell_of, read_records
 from ordinalgp.benchmark.statistics import average_ranks, friedman_test
 from ordinalgp.benchmark.summary import Figure, figure, published, select
 
@@ -153,7 +155,7 @@ def test_html_is_well_formed_and_escaped():
             self.open, self.bold, self.text = [], [], []
 
         def handle_starttag(self, tag, attrs):
-            if tag not in ("meta", "img"):
+            if tag not in ("meta", "img", "br"):
                 self.open.append(tag)
 
         def handle_endtag(self, tag):
@@ -281,3 +283,32 @@ def test_report_only_shows_what_is_there(tmp_path):
         assert file.is_file()
     assert (tmp_path / "pages" / "gpor-table2.md").read_text("utf-8") == to_markdown(outcome.page)
     assert len(benchmark("gpor-table2", output=tmp_path, trials=1, fits="none").records) == 2
+
+
+# ------------------------------------------------------------------- what is in the project
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS, PAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "results"
+
+
+def test_the_first_720_fits_are_kept_and_say_their_commit():
+    records = read_records(RESULTS / "gpor.jsonl")
+    first = [r for r in records if r["commit"] == "180f6ed"]
+    assert len(first) == len({cell_of(r) for r in first}) == 9 * 2 * 20 * 2
+    assert len(by_cell(records)) == len(records)
+    assert not [r for r in first if "error" in r]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_pages_are_what_the_command_makes_of_the_results(page):
+    """All but the line with the date; after a change make them again with --report-only."""
+    experiment = EXPERIMENTS[page.stem]
+    known = by_cell(read_records(RESULTS / f"{experiment.results}.jsonl"))
+    wanted = set(experiment.cells())
+    records = [record for cell, record in known.items() if cell in wanted]
+    order = {cell: place for place, cell in enumerate(experiment.cells())}
+    made = to_markdown(make_page(experiment, sorted(records, key=lambda r: order[cell_of(r)])))
+    text = page.read_text("utf-8")
+    assert "Made by `ordinalgp benchmark" in text
+    for line in made.splitlines():
+        assert line.startswith("Made by") or line in text

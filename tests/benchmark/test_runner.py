@@ -17,6 +17,7 @@ import pytest
 import ordinalgp
 from ordinalgp.benchmark.protocol import Cell
 from ordinalgp.benchmark.runner import by_cell, cell_of, read_records, run, version_stamp
+from ordinalgp.datasets import DataUnavailableError
 
 SOURCES = str(Path(ordinalgp.__file__).parents[1])
 ENVIRONMENT = os.environ | {"PYTHONPATH": SOURCES, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
@@ -198,6 +199,16 @@ def test_a_failing_fit_is_a_record_with_its_message_and_can_be_repeated(tmp_path
     assert len(read_records(path)) == 2
     assert by_cell(read_records(path)) == {CELL: record}  # the last line counts
     run([CELL], refuse, path, failed="again")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_absent_data_end_the_run_and_are_no_result(tmp_path, jobs):
+    def absent(cell):
+        raise DataUnavailableError("nowhere")
+
+    with pytest.raises(DataUnavailableError, match="nowhere"):
+        run([CELL, CELL._replace(split=2)], absent, tmp_path / "out", jobs=jobs)
+    assert read_records(tmp_path / "out") == []
 
 
 def test_results_come_in_the_order_of_the_grid_and_pandas_reads_them(tmp_path):

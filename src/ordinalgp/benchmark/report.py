@@ -144,7 +144,7 @@ def to_html(page: Page) -> str:
     parts = [f"<h1>{html.escape(page.title)}</h1>"]
     for part in page.parts:
         if isinstance(part, str):
-            parts.append(f"<p>{html.escape(part)}</p>")
+            parts.append(f"<p>{html.escape(part)}</p>".replace("\n", "<br>"))
         elif isinstance(part, Picture):
             caption, file = html.escape(part.caption), html.escape(part.file, quote=True)
             parts.append(f'<img src="{file}" alt="{caption}" style="max-width:100%">')

@@ -20,6 +20,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from ordinalgp.benchmark.protocol import TRAINING_ROWS, Cell
 from ordinalgp.benchmark.scoring import Record
+from ordinalgp.datasets import DataUnavailableError
 
 try:
     import fcntl
@@ -103,10 +104,15 @@ def _compute(cells: Sequence[Cell], compute: Compute, jobs: int) -> Generator[Re
 
 
 def run_cell(cell: Cell, compute: Compute) -> Record:
-    """Compute one cell; an error becomes a record with its message."""
+    """Compute one cell; an error becomes a record with its message.
+
+    What a user can mend, absent data and absent libraries, is no result: it ends the run.
+    """
     begin = time.perf_counter()
     try:
         result = compute(cell)
+    except (DataUnavailableError, ImportError):
+        raise
     except Exception as error:
         result = {"error": f"{type(error).__name__}: {error}"}
     return cell._asdict() | result | {"seconds": round(time.perf_counter() - begin, 4)}

@@ -3,6 +3,7 @@
 import json
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,7 +76,8 @@ def _run(name: str, options: dict[str, Any], *, as_json: bool) -> int:
     from ordinalgp.benchmark.report import to_terminal
 
     # A shell starts background jobs with SIGINT ignored; a run must be stoppable there too.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         outcome = benchmark(name, **options)
     except KeyboardInterrupt:
