@@ -26,6 +26,7 @@ from ordinalgp.benchmark.report import (
 from ordinalgp.benchmark.runner import by_cell, cell_of, read_records
 from ordinalgp.benchmark.statistics import average_ranks, friedman_test
 from ordinalgp.benchmark.summary import Figure, figure, published, select
+from ordinalgp.benchmark.tables import score_table
 
 
 def record(cell: Cell, **scores) -> dict:
@@ -229,6 +230,19 @@ def test_peers_show_where_one_is_better_and_infinite_scores_rank_last():
     assert cells_of(fit, "stocks")[1:] == ["1.00", "2.00", "0.25", "0.50"]
     assert "- log score, stocks: mord LogisticAT 0.9; the best of ours 1." in text
     assert "zero-one error, %, stocks" not in text  # nobody is better there
+
+
+def test_sums_in_another_order_are_ties():
+    parts = {"map": (0.1, 0.2, 0.3), "ep": (0.3, 0.2, 0.1)}
+    assert sum(parts["map"]) != sum(parts["ep"])
+    records = [
+        record(Cell("stocks", 5, split, model), zero_one=value)
+        for model, values in parts.items()
+        for split, value in enumerate(values, start=1)
+    ]
+    scores, sets = score_table(records, "zero_one", ["map", "ep"], DATASETS)
+    assert sets == ["stocks"]
+    assert average_ranks(scores).tolist() == [1.5, 1.5]
 
 
 # -------------------------------------------------------------------------- published data

@@ -163,7 +163,7 @@ def _beaten(records: Sequence[Record], models: Sequence[str], experiment: "Exper
                 if (f := figure(select(records, dataset=dataset, model=m), measure)) is not None
             }
             ours = min((means[m] for m in OURS if m in means), default=np.inf)
-            better = {m: v for m, v in means.items() if m not in OURS and v < ours}
+            better = {m: v for m, v in means.items() if m not in OURS and v < ours - 1e-9}
             if better:
                 named = ", ".join(f"{MODELS[m].label} {v:.4g}" for m, v in sorted(better.items()))
                 lines.append(f"- {title}, {dataset}: {named}; the best of ours {ours:.4g}.")

@@ -146,7 +146,7 @@ def score_table(
     """Means of shape (data sets, models), of the data sets on which all models have one.
 
     An infinite mean (a true level that was given probability zero) becomes a number larger than
-    all others, which has the same rank.
+    all others, which has the same rank. Means that differ by rounding only are ties.
     """
     rows, kept = [], []
     for dataset in datasets:
@@ -155,7 +155,7 @@ def score_table(
         if len(means) == len(models):
             rows.append(means)
             kept.append(dataset)
-    return np.array(rows), kept
+    return np.round(np.array(rows), 9), kept
 
 
 def pairs_table(title: str, scores: np.ndarray, models: Sequence[str]) -> Table:
