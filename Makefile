@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
-.PHONY: demo test test-oldest check format bench tables clean
+.PHONY: demo test test-oldest check format bench tables peers clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -43,10 +43,18 @@ format: $(VENV)/.dev  ## rewrite the sources in the project's format
 
 bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.peers
 
-tables: $(VENV)/.dev  ## Tables 2 and 3 of Chu and Ghahramani beside ours (resumable)
-	$(ONE_THREAD) $(BIN)/python -m benchmarks.gpor_tables --jobs $(WORKERS)
+# What is in benchmarks/results is not computed again; remove a file there to start anew.
+BENCHMARK := $(ONE_THREAD) $(BIN)/python -m ordinalgp.benchmark
+PAGES := --output benchmarks/results --pages docs/results --jobs $(WORKERS)
+
+tables: $(VENV)/.dev  ## the papers' tables beside ours (resumable); pages in docs/results
+	for name in gpor-table2 gpor-table3 gpor-figure2 gpor-genes; do \
+	    $(BENCHMARK) $$name $(PAGES) || exit 1; done
+
+peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[peers]"
+	$(BENCHMARK) peers $(PAGES)
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -1,1 +1,1 @@
-"""Measurements outside the test suite: published tables, other libraries, speed."""
+"""Measurements outside the test suite: speed; and the results of ``ordinalgp benchmark``."""

@@ -15,8 +15,9 @@ from scipy.linalg import lapack
 from sklearn.datasets import load_digits
 from sklearn.gaussian_process.kernels import RBF
 
-from benchmarks.data import data_folder, load_partition
 from ordinalgp import OrdinalGPClassifier
+from ordinalgp.benchmark.protocol import Cell, data_folder, load_split
+from ordinalgp.datasets import DataUnavailableError
 
 LIMITS = {"ep": 25.0, "laplace": 12.0}
 
@@ -33,7 +34,7 @@ def digits(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def abalone(n: int) -> tuple[np.ndarray, np.ndarray]:
     """n rows of the Abalone data, 10 inputs, five levels of age."""
-    split = load_partition("abalone", 5, 1)
+    split = load_split(Cell("abalone", 5, 1, ""), data_folder())
     X = np.concatenate([split.X_train, split.X_test])
     y = np.concatenate([split.y_train, split.y_test])
     return X[:n], y[:n]
@@ -41,7 +42,7 @@ def abalone(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def stocks(n: int) -> tuple[np.ndarray, np.ndarray]:
     """n rows of the Stocks data: small noise, where EP needs the most sweeps."""
-    split = load_partition("stocks", 5, 1)
+    split = load_split(Cell("stocks", 5, 1, ""), data_folder())
     return split.X_train[:n], split.y_train[:n]
 
 
@@ -49,7 +50,7 @@ def cases() -> Iterator[tuple[str, int, tuple[np.ndarray, np.ndarray]]]:
     """Name, order and rows of every problem; digits only where the data folder is absent."""
     try:
         data_folder()
-    except SystemExit:
+    except DataUnavailableError:
         yield from (("digits", n, digits(n)) for n in (500, 1000, 1797))
         return
     yield from (("abalone", n, abalone(n)) for n in (500, 1000, 2000))

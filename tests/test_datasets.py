@@ -9,7 +9,13 @@ from scipy.stats import norm
 from sklearn.datasets import load_diabetes
 
 from ordinalgp import OrdinalGPClassifier
-from ordinalgp.datasets import load_demo, make_five_ranks_1d, make_three_ranks
+from ordinalgp.datasets import (
+    load_demo,
+    make_five_ranks_1d,
+    make_product_ranks,
+    make_ratings,
+    make_three_ranks,
+)
 
 
 def border(X):
@@ -52,7 +58,64 @@ def test_five_ranks_need_five_counts():
         make_five_ranks_1d((3, 4))
 
 
-@pytest.mark.parametrize("make", [make_three_ranks, make_five_ranks_1d])
+def test_product_ranks_have_the_papers_shares():
+    X, y = make_product_ranks(21_000, random_state=1)
+    assert X.shape == (21_000, 2)
+    assert 0 <= X.min() < 0.01
+    assert 9.99 < X.max() <= 10
+    counts = np.array([4431, 4535, 3949, 3780, 4305])  # section 5.1.1
+    sd = np.sqrt(counts * (1 - counts / 21_000))
+    # Both are draws; four standard deviations of their difference.
+    assert (np.abs(np.bincount(y)[1:] - counts) < 4 * np.sqrt(2) * sd).all()
+
+
+def test_product_ranks_without_noise_follow_the_product():
+    X, y = make_product_ranks(2000, noise=0.0, random_state=1)
+    product = 10 * np.prod(X - 5, axis=1)
+    for rank, (low, high) in enumerate([(-250, -60), (-60, -9), (-9, 15), (15, 60), (60, 250)], 1):
+        assert low <= product[y == rank].min() <= product[y == rank].max() <= high
+
+
+def test_ratings_are_cut_at_the_raters_own_thresholds():
+    table = make_ratings(20, 30, noise=0.0, observed=0.5, random_state=1)
+    for rater, item, rating in zip(table.raters, table.items, table.ratings, strict=True):
+        cuts = np.concatenate([[-np.inf], table.thresholds[rater], [np.inf]])
+        assert cuts[rating - 1] < table.utilities[rater, item] <= cuts[rating]
+    pairs = set(zip(table.raters.tolist(), table.items.tolist(), strict=True))
+    assert len(pairs) == len(table.ratings)
+    assert_allclose(len(pairs), 300, atol=60)
+    assert (np.diff(table.thresholds, axis=1) > 0).all()
+
+
+@pytest.mark.parametrize("agreement", [0.0, 0.5, 1.0])
+def test_raters_agree_as_much_as_asked(agreement):
+    found = []
+    for seed in range(40):
+        utilities = make_ratings(12, 25, agreement=agreement, random_state=seed).utilities
+        shared = utilities.mean(axis=0)
+        found.append((utilities[0] @ utilities[1:].T).mean() / np.sum(utilities**2, axis=1).mean())
+        if agreement == 1.0:
+            assert_allclose(utilities, np.tile(shared, (12, 1)))
+    assert_allclose(np.mean(found), agreement, atol=0.12)
+
+
+def test_every_rater_and_item_of_a_sparse_table_is_rated():
+    table = make_ratings(15, 9, observed=0.0, n_levels=3, n_features=2, random_state=0)
+    assert set(table.raters.tolist()) == set(range(15))
+    assert set(table.items.tolist()) == set(range(9))
+    assert set(table.ratings.tolist()) <= {1, 2, 3}
+    assert table.item_features.shape == (9, 2)
+    with pytest.raises(ValueError, match="observed is a share between 0 and 1, but is 40"):
+        make_ratings(observed=40)
+
+
+def test_ratings_follow_their_seed():
+    one, again, other = (make_ratings(random_state=seed) for seed in (3, 3, 4))
+    assert_array_equal(one.ratings, again.ratings)
+    assert not np.array_equal(one.utilities, other.utilities)
+
+
+@pytest.mark.parametrize("make", [make_three_ranks, make_five_ranks_1d, make_product_ranks])
 def test_the_seed_decides(make):
     (X, y), (again, y_again) = make(random_state=7), make(random_state=7)
     other, _ = make(random_state=8)

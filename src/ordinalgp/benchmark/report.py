@@ -1,0 +1,167 @@
+"""Pages of tables in Markdown, in HTML and for the terminal."""
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ordinalgp.benchmark.summary import Figure
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a printed table."""
+
+    text: str
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A printed table; the first column names the rows."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawn file beside the page."""
+
+    file: str
+    caption: str
+
+
+Part = Table | Picture | str
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a command shows: a title, and tables, pictures and paragraphs."""
+
+    title: str
+    parts: Sequence[Part] = field(default_factory=tuple)
+
+
+def entries(*texts: str) -> list[Entry]:
+    """Plain cells."""
+    return [Entry(text) for text in texts]
+
+
+def mean_sd(figure: Figure | None, *, bold: bool = False, digits: int = 2) -> Entry:
+    """``mean±sd``, the mean alone after one partition, a dash for nothing."""
+    if figure is None:
+        return Entry("–")
+    mean = f"{figure.mean:.{digits}f}"
+    return Entry(mean if math.isnan(figure.sd) else f"{mean}±{figure.sd:.{digits}f}", bold)
+
+
+def beside_published(figure: Figure | None, *, bold: bool = False) -> list[Entry]:
+    """Ours, the published figure, and the difference in standard errors.
+
+    (!) marks what is worse by more than one published standard deviation.
+    """
+    if figure is None:
+        return entries("–", "–", "–")
+    if figure.published is None:
+        return [mean_sd(figure, bold=bold), *entries("–", "–")]
+    mark = " (!)" if figure.excess > 1 else ""
+    error = figure.standard_errors
+    shown = "–" if math.isnan(error) else f"{error:+.1f}"
+    theirs = f"{figure.published[0]:.2f}±{figure.published[1]:.2f}"
+    return [mean_sd(figure, bold=bold), *entries(theirs, shown + mark)]
+
+
+def best_of(figures: Sequence[Figure | None]) -> list[bool]:
+    """Tell which have the lowest mean, as it is printed; none where there is nothing to compare."""
+    means = [round(f.mean, 2) if f is not None else math.inf for f in figures]
+    compared = sum(f is not None for f in figures) > 1
+    return [compared and mean == min(means) and mean < math.inf for mean in means]
+
+
+# --------------------------------------------------------------------------------- writing
+
+
+def to_markdown(page: Page) -> str:
+    """Write a page in Markdown, with columns aligned so that it also reads well as text."""
+    blocks = [f"# {page.title}"]
+    for part in page.parts:
+        if isinstance(part, str):
+            blocks.append(part)
+        elif isinstance(part, Picture):
+            blocks.append(f"![{part.caption}]({part.file})")
+        else:
+            rows = [[f"**{e.text}**" if e.bold else e.text for e in row] for row in part.rows]
+            lines = _aligned([list(part.header), *rows])
+            rule = "|" + "|".join("-" * (len(cell) + 2) for cell in lines[0]) + "|"
+            table = [f"| {' | '.join(line)} |" for line in lines]
+            blocks += [f"## {part.title}", "\n".join([table[0], rule, *table[1:]])]
+            blocks += [part.note] * bool(part.note)
+    return "\n\n".join(blocks) + "\n"
+
+
+def to_terminal(page: Page, *, color: str = "never") -> str:
+    """Write a page for reading at once; ``color="always"`` prints the best in bold."""
+    blocks = [page.title]
+    for part in page.parts:
+        if isinstance(part, str):
+            blocks.append(part)
+        elif isinstance(part, Picture):
+            blocks.append(f"{part.caption}: {part.file}")
+        else:
+            # Without bold a star marks the best; widths count visible characters only.
+            star = "" if color == "always" else "*"
+            rows = [[e.text + star * e.bold for e in row] for row in part.rows]
+            lines = _aligned([list(part.header), *rows])
+            if color == "always":
+                for line, row in zip(lines[1:], part.rows, strict=True):
+                    line[:] = [
+                        f"\033[1m{cell}\033[0m" if e.bold else cell
+                        for cell, e in zip(line, row, strict=True)
+                    ]
+            blocks.append("\n".join([part.title, *("  ".join(line).rstrip() for line in lines)]))
+            blocks += [part.note] * bool(part.note)
+    return "\n\n".join(blocks) + "\n"
+
+
+def _aligned(rows: Sequence[list[str]]) -> list[list[str]]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+
+
+_STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+    "th,td{padding:.2rem .7rem;text-align:left;white-space:nowrap}"
+    "th{border-bottom:2px solid}td{border-bottom:1px solid #8884}div{overflow-x:auto}"
+)
+
+
+def to_html(page: Page) -> str:
+    """Write a page as one HTML file that needs no other, but for its pictures."""
+    parts = [f"<h1>{html.escape(page.title)}</h1>"]
+    for part in page.parts:
+        if isinstance(part, str):
+            parts.append(f"<p>{html.escape(part)}</p>".replace("\n", "<br>"))
+        elif isinstance(part, Picture):
+            caption, file = html.escape(part.caption), html.escape(part.file, quote=True)
+            parts.append(f'<img src="{file}" alt="{caption}" style="max-width:100%">')
+        else:
+            parts.append(_html_table(part))
+    title = html.escape(page.title)
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    body = "\n".join(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def _html_table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
+    lines = [f"<h2>{html.escape(table.title)}</h2>", f"<div><table><tr>{head}</tr>"]
+    for row in table.rows:
+        cells = (html.escape(e.text) for e in row)
+        shown = (f"<b>{t}</b>" if e.bold else t for t, e in zip(cells, row, strict=True))
+        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in shown) + "</tr>")
+    lines.append("</table></div>")
+    return "\n".join(lines) + (f"\n<p>{html.escape(table.note)}</p>" if table.note else "")

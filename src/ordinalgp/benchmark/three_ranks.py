@@ -1,0 +1,82 @@
+"""Figure 2 of Chu and Ghahramani (2005): three ranks in the plane, with less and more noise."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ordinalgp.benchmark.models import MODELS, find_models
+from ordinalgp.benchmark.protocol import Cell, Split
+from ordinalgp.benchmark.report import Part, Picture, Table, best_of, entries, mean_sd
+from ordinalgp.benchmark.scoring import Record, score
+from ordinalgp.benchmark.summary import figure, select
+from ordinalgp.benchmark.tables import present
+from ordinalgp.datasets import make_three_ranks
+
+if TYPE_CHECKING:
+    from ordinalgp.benchmark.experiments import Experiment
+
+NOISE = {"three-ranks-low-noise": 0.1, "three-ranks-high-noise": 0.6}
+_TRAINING, _TEST = 60, 2000
+
+
+def load(cell: Cell) -> Split:
+    """Draw training and test points; every model of a trial gets the same ones."""
+    seed = Cell(cell.dataset, cell.bins, cell.split, "").seed
+    noise = NOISE[cell.dataset]
+    X, y = make_three_ranks(_TRAINING + _TEST, noise=noise, random_state=seed)
+    return Split(X[:_TRAINING], y[:_TRAINING], X[_TRAINING:], y[_TRAINING:], "drawn")
+
+
+def compute(cell: Cell, data_home: str | os.PathLike[str] | None = None) -> Record:
+    """Fit one model to one draw; the data are generated, so that ``data_home`` is not used."""
+    data = load(cell)
+    model = find_models([cell.model])[cell.model].build(cell.seed, 2)
+    model.fit(data.X_train, data.y_train)
+    return {**score(model, data, np.array([1, 2, 3])), "noise": float(model.noise_)}
+
+
+def page(records: Sequence[Record], experiment: "Experiment") -> list[Part]:
+    """Errors on fresh points; the paper shows the pictures alone."""
+    rows = []
+    for dataset in present(experiment.datasets, records, "dataset"):
+        models = present(list(MODELS), select(records, dataset=dataset), "model")
+        found = [select(records, dataset=dataset, model=m) for m in models]
+        figures = [figure(each, "zero_one") for each in found]
+        for model, each, zero_one, bold in zip(
+            models, found, figures, best_of(figures), strict=True
+        ):
+            scores = [mean_sd(figure(each, m), digits=3) for m in ("log_score", "rps")]
+            name = entries(dataset, MODELS[model].label, str(len(each)))
+            rows.append([*name, mean_sd(zero_one, bold=bold), *scores])
+    note = (
+        f"{_TRAINING} training and {_TEST} test points of a problem like the paper's, which does "
+        "not print its formula: x2 + sin(2 x1) plus noise of standard deviation "
+        f"{' or '.join(f'{v:g}' for v in NOISE.values())}, cut at -0.75 and 0.75."
+    )
+    header = ["data", "model", "n", "zero-one %", "log score", "ranked probability score"]
+    return [Table("Errors on fresh points", header, rows, note)]
+
+
+def draw(folder: Path) -> list[Part]:
+    """Draw the contours of both models for both noises, of the first draw."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        return ['No figure: it needs matplotlib, pip install "ordinalgp[plot]".']
+    from ordinalgp.plots import ContourDisplay
+
+    models = ("map", "ep")
+    pictures, axes = plt.subplots(2, 2, figsize=(9, 8), layout="constrained")
+    for row, (dataset, noise) in zip(axes, NOISE.items(), strict=True):
+        for ax, name in zip(row, models, strict=True):
+            data = load(Cell(dataset, 3, 1, name))
+            model: Any = MODELS[name].build(0, 2).fit(data.X_train, data.y_train)
+            ContourDisplay.from_estimator(model, data.X_train, data.y_train, ax=ax)
+            ax.set_title(f"{MODELS[name].label}, noise {noise:g}")
+    pictures.savefig(folder / "gpor-figure2.png", dpi=110)
+    plt.close(pictures)
+    caption = "Three ranks: contours of the latent mean at the thresholds, MAP and EP"
+    return [Picture("gpor-figure2.png", caption)]

@@ -1,0 +1,235 @@
+"""The synthetic problems of the papers.
+
+.. [Chu05] W. Chu and Z. Ghahramani, "Gaussian processes for ordinal regression", Journal of
+   Machine Learning Research 6, 2005.
+.. [Srijith12] P. K. Srijith, S. Shevade and S. Sundararajan, "A probabilistic least squares
+   approach to ordinal regression", AI 2012: Advances in Artificial Intelligence, 2012.
+.. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural Networks
+   106, 2018.
+.. [Yu06] S. Yu, K. Yu, V. Tresp and H.-P. Kriegel, "Collaborative ordinal regression",
+   International Conference on Machine Learning, 2006.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ordinalgp._typing import FloatArray, IntArray
+
+__all__ = [
+    "Ratings",
+    "make_five_ranks_1d",
+    "make_product_ranks",
+    "make_ratings",
+    "make_three_ranks",
+]
+
+_THREE_RANKS_CUTS = (-0.75, 0.75)
+_FIVE_RANKS_RANGES = np.array([(2, 4), (4, 6), (8, 14), (14, 18), (18, 20)], dtype=float)
+_PRODUCT_CUTS = (-60, -9, 15, 60)
+
+
+def make_three_ranks(
+    n_samples: int = 100, *, noise: float = 0.2, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points of the plane in three ranks with wavy borders.
+
+    A problem like that of Figure 2 of [Chu05]_, which does not print its formula: points are
+    uniform on the square from -2 to 2, and ``x_2 + sin(2 x_1)`` plus normal noise is cut at -0.75
+    and 0.75.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        Number of points.
+    noise : float, default=0.2
+        Standard deviation of the noise; 0 makes the borders sharp.
+    random_state : int, RandomState instance or None, default=None
+        Draws the points and the noise.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points.
+    y : ndarray of shape (n_samples,)
+        Ranks 1, 2 and 3.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import make_three_ranks
+    >>> X, y = make_three_ranks(60, noise=0.0, random_state=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((60, 2), [1, 2, 3])
+    """
+    rng = check_random_state(random_state)
+    X = rng.uniform(-2, 2, size=(n_samples, 2))
+    latent = X[:, 1] + np.sin(2 * X[:, 0]) + noise * rng.normal(size=n_samples)
+    return X, 1 + np.digitize(latent, _THREE_RANKS_CUTS)
+
+
+def make_five_ranks_1d(
+    counts: Sequence[int] = (2, 3, 10, 5, 1), *, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points of the line in five ranks, with a gap and very uneven counts.
+
+    The problem of Figure 1 of [Srijith12]_: ranks 1 to 5 lie in [2, 4], [4, 6], [8, 14], [14, 18]
+    and [18, 20]. The paper speaks of 20 points, but the counts it lists, the default here, are 21.
+
+    Parameters
+    ----------
+    counts : sequence of 5 ints, default=(2, 3, 10, 5, 1)
+        Number of points of each rank.
+    random_state : int, RandomState instance or None, default=None
+        Draws the points, uniformly in the interval of their rank.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+        The points, ascending.
+    y : ndarray of shape (n_samples,)
+        Ranks 1 to 5.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import make_five_ranks_1d
+    >>> X, y = make_five_ranks_1d(random_state=0)
+    >>> y
+    array([1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5])
+    """
+    if len(counts) != 5:
+        raise ValueError(f"counts must hold a number for each of the 5 ranks, but is {counts}.")
+    codes = np.repeat(np.arange(5), counts)
+    x = check_random_state(random_state).uniform(*_FIVE_RANKS_RANGES[codes].T)
+    return np.sort(x)[:, None], codes + 1
+
+
+def make_product_ranks(
+    n_samples: int = 1000, *, noise: float = 0.5, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points of a square in five ranks of a product, as in section 5.1.1 of [Li18]_.
+
+    Points are uniform on the square from 0 to 10, and ``10 (x_1 - 5) (x_2 - 5)`` plus normal noise
+    is cut at -60, -9, 15 and 60. The paper prints 0.5 in place of 5, with which almost all points
+    have the highest rank; with 5 the shares are those it reports (0.21, 0.21, 0.19, 0.18, 0.21).
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of points; the paper has 21,000.
+    noise : float, default=0.5
+        Standard deviation of the noise.
+    random_state : int, RandomState instance or None, default=None
+        Draws the points and the noise.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        The points.
+    y : ndarray of shape (n_samples,)
+        Ranks 1 to 5.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import make_product_ranks
+    >>> X, y = make_product_ranks(500, random_state=0)
+    >>> X.shape, sorted(set(y.tolist()))
+    ((500, 2), [1, 2, 3, 4, 5])
+    """
+    rng = check_random_state(random_state)
+    X = rng.uniform(0, 10, size=(n_samples, 2))
+    latent = 10 * (X[:, 0] - 5) * (X[:, 1] - 5) + noise * rng.normal(size=n_samples)
+    return X, 1 + np.digitize(latent, _PRODUCT_CUTS)
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """What :func:`make_ratings` returns: one rating per row, and what it was made from."""
+
+    raters: IntArray = field(repr=False)
+    """who rated, of shape (n,)"""
+    items: IntArray = field(repr=False)
+    """what was rated, of shape (n,)"""
+    ratings: IntArray = field(repr=False)
+    """levels 1 to n_levels, of shape (n,)"""
+    item_features: FloatArray = field(repr=False)
+    """of shape (n_items, n_features)"""
+    utilities: FloatArray = field(repr=False)
+    """the noise-free utility of every item for every rater, of shape (n_raters, n_items)"""
+    thresholds: FloatArray = field(repr=False)
+    """where each rater's levels meet, of shape (n_raters, n_levels - 1)"""
+
+
+def make_ratings(
+    n_raters: int = 30,
+    n_items: int = 50,
+    *,
+    n_features: int = 3,
+    n_levels: int = 5,
+    observed: float = 0.4,
+    agreement: float = 0.7,
+    noise: float = 0.3,
+    random_state: Any = None,
+) -> Ratings:
+    """Draw ratings of items by raters who share a taste and use the scale in their own way.
+
+    The model of [Yu06]_: a rater's utility of the items is a Gaussian process around a function
+    that all raters share, plus noise, and is cut at thresholds of the rater's own.
+
+    Parameters
+    ----------
+    n_raters, n_items : int, default=30 and 50
+        Size of the table of ratings.
+    n_features : int, default=3
+        Features of an item, standard normal; the utility has a Gaussian kernel of unit width.
+    n_levels : int, default=5
+        Levels of the scale.
+    observed : float, default=0.4
+        Share of the table that is rated, missing at random; every rater and every item keeps one.
+    agreement : float in [0, 1], default=0.7
+        Share of the utility's variance that all raters have in common.
+    noise : float, default=0.3
+        Standard deviation of the noise of a rating.
+    random_state : int, RandomState instance or None, default=None
+        Draws everything.
+
+    Returns
+    -------
+    Ratings
+        Columns ``raters``, ``items`` and ``ratings``, with ``item_features`` and the truth.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import make_ratings
+    >>> table = make_ratings(10, 20, random_state=0)
+    >>> len(table.ratings) == len(table.raters) == len(table.items)
+    True
+    >>> table.utilities.shape, table.thresholds.shape
+    ((10, 20), (10, 4))
+    """
+    for name, share in (("observed", observed), ("agreement", agreement)):
+        if not 0 <= share <= 1:
+            raise ValueError(f"{name} is a share between 0 and 1, but is {share}.")
+    rng = check_random_state(random_state)
+    features = rng.normal(size=(n_items, n_features))
+    squared = np.sum((features[:, None] - features[None]) ** 2, axis=2)
+    root = np.linalg.cholesky(np.exp(-squared / 2) + 1e-9 * np.eye(n_items))
+    shared, own = root @ rng.normal(size=n_items), rng.normal(size=(n_raters, n_items)) @ root.T
+    utilities = np.sqrt(agreement) * shared + np.sqrt(1 - agreement) * own
+    middle = rng.normal(scale=0.3, size=(n_raters, 1))
+    spread = rng.uniform(0.7, 1.3, size=(n_raters, 1))
+    cuts = middle + spread * np.linspace(-1, 1, n_levels + 1)[1:-1]
+    noisy = utilities + noise * rng.normal(size=utilities.shape)
+    levels = 1 + np.sum(noisy[:, :, None] > cuts[:, None, :], axis=2)
+    raters, items = np.nonzero(_seen(rng, n_raters, n_items, observed))
+    return Ratings(raters, items, levels[raters, items], features, utilities, cuts)
+
+
+def _seen(rng: Any, n_raters: int, n_items: int, observed: float) -> Any:
+    """Which cells of the table are rated; no row and no column is empty."""
+    seen = rng.uniform(size=(n_raters, n_items)) < observed
+    seen[np.arange(n_raters), rng.randint(n_items, size=n_raters)] = True
+    seen[rng.randint(n_raters, size=n_items), np.arange(n_items)] = True
+    return seen
