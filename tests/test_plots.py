@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.datasets import make_five_ranks_1d, make_three_ranks
-from ordinalgp.plots import ContourDisplay, LatentDisplay, _colors
+from ordinalgp.plots import ContourDisplay, LatentDisplay
+from ordinalgp.plots.base import colors_of as _colors
 
 plt = pytest.importorskip("matplotlib.pyplot")
 LEVELS = ["low", "middle", "high"]

@@ -15,15 +15,12 @@ import io
 import json
 import math
 import os
-import secrets
-import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from inspect import isabstract, isclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +30,7 @@ from sklearn.gaussian_process import kernels as sk
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp import kernels as own
+from ordinalgp._files import whole_file
 
 __all__ = ["load", "save"]
 
@@ -62,20 +60,8 @@ class _Refused(ValueError):
 def save(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to ``path``, all of it or nothing."""
     members = _members(estimator)
-    target = Path(path).resolve()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(target.parent)!r}. Create it first.")
-    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            _write_zip(file, members)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        _write_zip(file, members)
 
 
 def _write_zip(file: Any, members: dict[str, bytes]) -> None:

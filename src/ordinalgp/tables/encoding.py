@@ -70,10 +70,13 @@ class NumberColumn:
     def rule(self) -> str:
         """The encoding in words."""
         if self.low == self.high:
-            return f"number, constant at {self.low:g}: tells the model nothing"
-        return f"number, scaled by mean {self.mean:.4g} and sd {self.scale:.4g}" + _filled(
-            self.missing, f"the median {self.median:.4g}"
-        )
+            return f"number, always {self.low:g}"
+        return f"number, {self.mean:.4g} ± {self.scale:.4g}"
+
+    @property
+    def filler(self) -> str:
+        """What gaps are filled with: the median."""
+        return f"{self.median:.4g}"
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,12 @@ class NominalColumn:
     @property
     def rule(self) -> str:
         """The encoding in words."""
-        return f"nominal, {len(self.values)} values, one 0/1 feature each" + _filled(
-            self.missing, f"the most frequent, {self.frequent}"
-        )
+        return f"nominal, {len(self.values)} values"
 
-
-def _filled(missing: int, what: str) -> str:
-    return f"; {missing} missing filled with {what}, and marked" if missing else ""
+    @property
+    def filler(self) -> str:
+        """What gaps are filled with: the most frequent value."""
+        return self.frequent
 
 
 Column = NumberColumn | NominalColumn

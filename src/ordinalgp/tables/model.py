@@ -45,6 +45,8 @@ class TableModel(BaseEstimator):
         The fitted classifier, on encoded features.
     encoder_ : Encoder
         The encoding of each column.
+    spread_ : ndarray of shape (n_features,)
+        Standard deviation of each encoded feature in training.
     codes_ : ndarray of shape (n_samples,)
         Rank of each training row.
     loo_proba_ : ndarray of shape (n_samples, n_categories)
@@ -71,6 +73,7 @@ class TableModel(BaseEstimator):
         "columns": ("O", "columns"),
         "codes_": ("i", "n", 0, np.inf),
         "loo_proba_": ("f", "loo r", 0.0, 2.0),
+        "spread_": ("f", "d", 0.0, np.inf),
         "latent_mean_": ("f", "n", -np.inf, np.inf),
         "latent_variance_": ("f", "n", 0.0, np.inf),
     }
@@ -119,6 +122,7 @@ class TableModel(BaseEstimator):
         if self.kernel is not None:
             classifier.set_params(kernel=kernel_named(self.kernel, features.shape[1]))
         self.classifier_, self.encoder_ = classifier.fit(features, y), encoder
+        self.spread_ = features.std(axis=0)
         place = class_positions(self.categories_, self.classes_)
         rank = dict(zip(self.classes_.tolist(), place.tolist(), strict=True))
         self.codes_ = np.array([rank[label] for label in np.asarray(y).tolist()], dtype=np.intp)
@@ -237,7 +241,8 @@ class TableModel(BaseEstimator):
         agree = (
             self.loo_proba_.shape in ((n, r), (0, r))
             and bool(np.all(self.codes_ < r))
-            and len(self.encoder_.features) == self.classifier_.n_features_in_
+            and len(self.encoder_.features) == len(self.spread_)
+            and len(self.spread_) == self.classifier_.n_features_in_
         )
         if not agree:
             raise ValueError("the classifier, its columns and its training rows disagree")

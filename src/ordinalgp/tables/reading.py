@@ -54,7 +54,8 @@ def read_chunks(
     if file.is_dir():
         raise BadInput(f"{os.fspath(path)} is a folder, where a CSV or Parquet file is needed.")
     with _refusing(file):
-        magic = file.open("rb").read(4)
+        with file.open("rb") as start:
+            magic = start.read(4)
         if magic == b"PAR1":
             from ordinalgp.tables.parquet import parquet_chunks
 
