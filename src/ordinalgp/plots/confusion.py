@@ -100,6 +100,12 @@ class ConfusionDisplay(Display):
         names = [str(level) for level in self.categories.tolist()]
         ax.set_xticks(range(n), names)
         ax.set_yticks(range(n), names)
-        off = [f"{part:.0%} off by {k}" for k, part in enumerate(self.distances) if k and part]
+        off = [
+            f"{_percent(part)} off by {k}" for k, part in enumerate(self.distances) if k and part
+        ]
         told = ", ".join([f"{self.distances[0]:.0%} right", *off])
         ax.set(xlabel=f"predicted level\n({told})", ylabel="true level")
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.005 else "<1%"

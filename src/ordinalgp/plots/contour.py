@@ -125,13 +125,18 @@ class ContourDisplay(Display):
         """Places for the borders' names: off the rim, far from points and from each other."""
         low = np.array([self.x0[0, 0], self.x1[0, 0]])
         size = np.array([self.x0[-1, -1], self.x1[-1, -1]]) - low
-        taken = (self.points - low) / size
+        # Without points, stay away from the rim, so that names are not cut off.
+        side = np.linspace(0, 1, 21)
+        rim = [np.column_stack([side, 0 * side + end]) for end in (0, 1)]
+        rim += [part[:, ::-1] for part in rim]
+        taken = (self.points - low) / size if len(self.points) else np.vstack(rim)
+        first = len(taken)
         for path in self.contours_.get_paths():
             border = (path.vertices - low) / size
             border = border[np.all(np.abs(border - 0.5) < 0.35, axis=1)]
             if len(border):
                 taken = np.vstack([taken, border[cdist(border, taken).min(axis=1).argmax()]])
-        return list(low + size * taken[len(self.points) :])
+        return list(low + size * taken[first:])
 
     def _draw_points(self, ax: Any, colors: Any) -> None:
         if self.codes is None:

@@ -66,6 +66,27 @@ class LatentDisplay(Display):
         """
         pyplot()
         model, mean, var = latent_at(estimator, X)
+        return cls.from_moments(model, mean, var, y, ax=ax)
+
+    @classmethod
+    def from_moments(
+        cls, estimator: Any, mean: FloatArray, var: FloatArray, y: Any = None, *, ax: Any = None
+    ) -> Self:
+        """Compute the density of each level from the posterior at rows, and draw it.
+
+        Parameters
+        ----------
+        estimator : fitted estimator
+            Has thresholds, noise, likelihood and levels.
+        mean, var : ndarrays of shape (n_samples,)
+            What its ``latent_mean_and_variance`` said of the rows.
+        y : array-like of shape (n_samples,), default=None
+            Their levels; None uses the probabilities of the model instead.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        model = estimator
         spread = 3 * np.sqrt(var)
         latent = span(np.concatenate([mean - spread, mean + spread, model.thresholds_]), 400)
         sd = np.maximum(np.sqrt(var), latent[1] - latent[0])  # the grid shows nothing narrower
