@@ -10,7 +10,7 @@ def build() -> Any:
     """The application with all of its commands."""
     import typer
 
-    from ordinalgp.cli import evaluate, fit, predict, report
+    from ordinalgp.cli import demo, evaluate, fit, predict, rank, report
 
     app = typer.Typer(
         name="ordinalgp",
@@ -22,7 +22,7 @@ def build() -> Any:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_options)
-    for module in (fit, predict, evaluate, report):  # in the order of --help
+    for module in (demo, fit, predict, evaluate, rank, report):  # in the order of --help
         module.register(app)
     return app
 

@@ -19,7 +19,7 @@ RULE = (
 SCORES = {
     "zero_one_error": "wrong level",
     "absolute_error": "levels off",
-    "ranked_probability_score": "ranked prob. score",
+    "ranked_probability_score": "ranked prob.",
     "log_score": "log score",
 }
 """scores, and their short names; less is better in all of them"""
