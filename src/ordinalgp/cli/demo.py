@@ -16,11 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.cli.common import Json, command, console, print_json
+from ordinalgp.cli.common import Json, command, console, note, print_json
 from ordinalgp.cli.predict import predictions
 from ordinalgp.cli.show import grid, print_summary
 from ordinalgp.datasets import DemoData, load_demo
@@ -50,6 +49,8 @@ def demo(
 
     Takes less than a minute, and needs no network and no files.
     """
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
     started = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
     with threadpool_limits(1):  # matrices are small: more threads would wait for each other
@@ -57,6 +58,7 @@ def demo(
         splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
         splits = list(splitter.split(data.X, data.y))
         train, held = splits[0]
+        note(f"Fitting four models on {SPLITS} splits of real data ...")
         results = _compare(data, splits, quiet=as_json)
         model = _gp(data, "ep").fit(columns(data, train), data.y[train])
         _keep(model, data, train, held, output)
@@ -143,9 +145,9 @@ def _print_comparison(results: dict[str, FloatArray], n_train: int, n_held: int)
     ep, linear = results["GP, EP"], results["linear model"]
     wins = (ep < linear).sum(axis=0)
     told = ", ".join(f"{n} by {name}" for n, name in zip(wins, SCORES.values(), strict=True))
-    print("\nLess is better; mean ± standard deviation over the splits. The naive baseline knows")
-    print("how frequent each level is; the linear model is multinomial logistic regression.")
-    print(f"On how many of {len(ep)} splits EP beats it: {told}.")
+    print("\nLess is better; mean ± standard deviation over the splits. The naive baseline")
+    print("knows how frequent each level is; the linear model is logistic regression.")
+    print(f"On how many of {len(ep)} splits EP beats the linear model:\n{told}.")
 
 
 def _print_examples(model: TableModel, data: DemoData, held: IntArray, n: int = 5) -> None:

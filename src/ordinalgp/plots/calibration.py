@@ -5,10 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import check_option
-from ordinalgp.metrics import _category_proba, _model_order, _ranks
+from ordinalgp.metrics import _category_proba, _model_order, _ranks, _unwrap
 from ordinalgp.plots.base import MARKERS, Display, colors_of, pyplot
 
 _Z = 1.645  # 90 %
@@ -76,6 +77,8 @@ class CalibrationDisplay(Display):
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         """
+        pyplot()
+        check_is_fitted(_unwrap(estimator)[1])
         order = _model_order(estimator)
         p = _category_proba(estimator, X, order)
         return cls.from_predictions(y, p, order, kind=kind, n_groups=n_groups, ax=ax)

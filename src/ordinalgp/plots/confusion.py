@@ -57,6 +57,7 @@ class ConfusionDisplay(Display):
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         """
+        pyplot()
         return cls.from_predictions(y, estimator.predict(X), _model_order(estimator), ax=ax)
 
     @classmethod
