@@ -43,12 +43,11 @@ class NumberColumn:
         """Take median, mean, standard deviation and range from the training column."""
         median, missing = float(np.nanmedian(values)), np.isnan(values)
         filled = np.where(missing, median, values)
-        scale = float(filled.std())
-        # Rounding leaves a constant column a standard deviation of about 1e-17 of its value.
-        flat = scale <= 10 * np.finfo(float).eps * float(np.abs(filled).max())
-        scale = 1.0 if flat else scale
-        ends = float(filled.min()), float(filled.max())
-        return cls(name, median, float(filled.mean()), scale, *ends, int(missing.sum()))
+        low, high = float(filled.min()), float(filled.max())
+        mean, scale = float(filled.mean()), float(filled.std())
+        if low == high:  # where the mean and the standard deviation would be rounding errors
+            mean, scale = low, 1.0
+        return cls(name, median, mean, scale, low, high, int(missing.sum()))
 
     @property
     def features(self) -> list[str]:

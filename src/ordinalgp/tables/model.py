@@ -185,7 +185,8 @@ class TableModel(BaseEstimator):
         ndarray of shape (n_samples,)
             Labels, of the kind that ``fit`` was given.
         """
-        return self.classifier_.predict(self.encode(X))
+        features = self.encode(X)
+        return self.classifier_.predict(features)
 
     def category_proba(self, X: Any) -> FloatArray:
         """Probability of every level, columns in the order of ``categories_``.
@@ -200,7 +201,8 @@ class TableModel(BaseEstimator):
         ndarray of shape (n_samples, n_categories)
             Rows sum to one.
         """
-        return self.classifier_.category_proba(self.encode(X))
+        features = self.encode(X)
+        return self.classifier_.category_proba(features)
 
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
@@ -215,7 +217,8 @@ class TableModel(BaseEstimator):
         mean, variance : ndarrays of shape (n_samples,)
             On the scale of ``thresholds_``.
         """
-        return self.classifier_.latent_mean_and_variance(self.encode(X))
+        features = self.encode(X)
+        return self.classifier_.latent_mean_and_variance(features)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model, encoding included, to a file for :func:`ordinalgp.load`.
