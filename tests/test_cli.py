@@ -1,6 +1,7 @@
 """The command line, as people use it: from raw files to predictions, and every way to go wrong."""
 
 import csv
+import io
 import json
 import os
 import subprocess
@@ -499,3 +500,34 @@ def test_the_module_runs_and_a_closed_pipe_is_no_error(ready):
         told = process.stderr.read()
     assert process.returncode == 1
     assert b"Error" not in told
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_the_evidence_is_shown_live_on_terminals_only(stream, monkeypatch):
+    from ordinalgp.cli.progress import watching
+
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    shown = stream()
+    monkeypatch.setattr(sys, "stderr", shown)
+    X = np.linspace(-2, 2, 20)[:, None]
+    with watching():
+        model = OrdinalGPClassifier(verbose=2).fit(X, np.digitize(X[:, 0], [-1, 1]))
+        print("something else", file=sys.stderr)
+    text = shown.getvalue()
+    assert "something else" in text
+    best = model.evidence_path_.max()
+    if stream is Terminal:
+        assert f"{best:.3f}" in text
+        assert f"{len(model.evidence_path_)} evaluations" in text
+        assert "\x1b" in text
+    else:
+        assert f"log evidence {model.evidence_path_[0]:.3f} -> {best:.3f}\n" in text
+        assert "\x1b" not in text
+        assert text.count("\n") == 2

@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 _EVALUATION = re.compile(r"evaluation\s+\d+: (-?[\d.]+)")
+_SEARCH = re.compile(r"start \d+/\d+: best ")
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 40
 
@@ -22,16 +23,19 @@ class _Watch(io.TextIOBase):
 
     def __init__(self, stream: Any, live: Live | None) -> None:
         self.values: list[float] = []
+        self._begun = ""
         self._stream, self._live, self._started = stream, live, time.perf_counter()
 
     def write(self, text: str) -> int:
-        """Take one report."""
-        if found := _EVALUATION.search(text):
-            self.values.append(float(found[1]))
-            if self._live is not None:
-                self._live.update(self._line())
-        elif " best " not in text and text.strip():
-            self._stream.write(text)
+        """Take reports, line by line."""
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            if found := _EVALUATION.search(line):
+                self.values.append(float(found[1]))
+                if self._live is not None:
+                    self._live.update(self._line())
+            elif not _SEARCH.match(line):
+                self._stream.write(f"{line}\n")
         return len(text)
 
     def _line(self) -> Text:
