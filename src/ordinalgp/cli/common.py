@@ -18,6 +18,8 @@ import ordinalgp
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows
 
+_LARGE = 2000  # rows from which on several threads are worth it
+
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
 Separator = Annotated[
     str | None, typer.Option(help="What separates cells: , ; | tab ... (default: found out)")
@@ -117,6 +119,13 @@ def load_model(path: Path) -> TableModel:
             "was saved from Python. Use it from Python, or make a model with ordinalgp fit."
         )
     return model
+
+
+def calm_threads(n_rows: int) -> Any:
+    """One thread of linear algebra for small matrices: more would wait for each other."""
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    return threadpool_limits(1 if n_rows < _LARGE else None)
 
 
 def separator_named(separator: str | None) -> str | None:

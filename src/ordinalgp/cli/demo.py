@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.cli.common import Json, command, console, note, print_json
+from ordinalgp.cli.common import Json, calm_threads, command, console, note, print_json
 from ordinalgp.cli.predict import predictions
 from ordinalgp.cli.show import grid, print_summary
 from ordinalgp.datasets import DemoData, load_demo
@@ -49,12 +49,10 @@ def demo(
 
     Takes less than a minute, and needs no network and no files.
     """
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
-
     started = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
-    with threadpool_limits(1):  # matrices are small: more threads would wait for each other
-        data = load_demo()
+    data = load_demo()
+    with calm_threads(len(data.y)):
         splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
         splits = list(splitter.split(data.X, data.y))
         train, held = splits[0]

@@ -16,6 +16,7 @@ from ordinalgp.cli.common import (
     OnBadRows,
     Separator,
     bad_rows,
+    calm_threads,
     command,
     console,
     load_model,
@@ -56,7 +57,8 @@ def evaluate(
     """Score a model on rows whose levels are known, beside the naive baseline."""
     fitted, rows = load_model(model), bad_rows(on_bad_rows, table)
     style = Format(separator_named(separator), decimal, encoding)
-    codes, p = _predict_known(fitted, table, target or fitted.target or "", style, rows)
+    with calm_threads(len(fitted.codes_)):
+        codes, p = _predict_known(fitted, table, target or fitted.target or "", style, rows)
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)

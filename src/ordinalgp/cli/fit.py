@@ -14,6 +14,7 @@ from ordinalgp.cli.common import (
     OnBadRows,
     Separator,
     bad_rows,
+    calm_threads,
     check_choice,
     command,
     note,
@@ -100,7 +101,7 @@ def fit(
     )
     classifier = make(model, categories=order, decision=decision, verbose=2)
     fitted = TableModel(classifier, kernel=kernel, target=target, **options)
-    with watching():
+    with calm_threads(len(X)), watching():
         fitted.fit(X, y, decimal=decimal)
     fitted.classifier.set_params(verbose=0)
     fitted.classifier_.set_params(verbose=0)

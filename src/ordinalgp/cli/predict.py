@@ -19,6 +19,7 @@ from ordinalgp.cli.common import (
     OnBadRows,
     Separator,
     bad_rows,
+    calm_threads,
     check_choice,
     command,
     load_model,
@@ -75,7 +76,8 @@ def predict(
     lines_of_json = as_json and output is None
     opened: Any = nullcontext(_Lines() if lines_of_json else CsvWriter(sys.stdout))
     counts: Counter[str] = Counter()
-    with table_writer(output) if output else opened as writer:
+    writing: Any = table_writer(output) if output else opened
+    with calm_threads(len(fitted.codes_)), writing as writer:
         for chunk in predictions(fitted, table, style, rows, words(keep)):
             writer.write(chunk)
             counts.update(map(str, chunk["level"]))

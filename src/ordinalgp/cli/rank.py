@@ -16,6 +16,7 @@ from ordinalgp.cli.common import (
     OnBadRows,
     Separator,
     bad_rows,
+    calm_threads,
     check_choice,
     command,
     console,
@@ -103,11 +104,12 @@ def rank(
         start, levels=order, random_state=0, verbose=2
     )
     known = names if X is None else X
-    with watching():
+    with calm_threads(len(names)), watching():
         model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)
+        ranked = _rows(names, model.rank(known))
     tell_skipped(of_items)
     tell_skipped(of_pairs)
-    _tell(model, _rows(names, model.rank(known)), len(pairs), output, as_json)
+    _tell(model, ranked, len(pairs), output, as_json)
 
 
 def _column(table: Table, given: str | None, place: int, path: Path) -> str:

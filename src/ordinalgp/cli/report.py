@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ordinalgp.cli.common import Json, command, load_model, print_json
+from ordinalgp.cli.common import Json, calm_threads, command, load_model, print_json
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +26,9 @@ def report(
     """
     from ordinalgp.report import write_report
 
-    write_report(load_model(model), output)
+    fitted = load_model(model)
+    with calm_threads(len(fitted.codes_)):
+        write_report(fitted, output)
     size = output.stat().st_size
     if as_json:
         print_json({"output": str(output), "bytes": size})
