@@ -22,9 +22,13 @@ NUMBER = r"-?\d+\.\d+"
 PROGRAM = re.compile(r"^\S+(?: -m ordinalgp)? (?=(?:evaluate|predict|fit|report) )", re.MULTILINE)
 
 
+class Screen(io.StringIO):
+    encoding = "utf-8"  # a StringIO has none, and the demo draws bars in what there is
+
+
 def call(line):
     """What a command prints, typed in this folder; nobody is warned about anything."""
-    out, err = io.StringIO(), io.StringIO()
+    out, err = Screen(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as stopped:
         build()(shlex.split(line))
     assert stopped.value.code in (0, None), err.getvalue()
