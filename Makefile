@@ -10,7 +10,7 @@ WORKERS ?= 2
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot,cli,report,tables]"
 	touch $@
 
 $(VENV)/.dev: pyproject.toml
@@ -23,8 +23,8 @@ $(VENV)/.dev: pyproject.toml
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" -c tests/oldest-requirements.txt
 	touch $@
 
-demo: $(VENV)/.demo  ## fit, evaluate and draw on embedded data
-	$(ONE_THREAD) $(BIN)/python examples/demo.py
+demo: $(VENV)/.demo  ## fit, compare, predict and report on embedded data
+	$(ONE_THREAD) $(BIN)/ordinalgp demo
 
 test: $(VENV)/.dev  ## the whole test suite
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q

@@ -8,17 +8,30 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.datasets import make_five_ranks_1d, make_three_ranks
-from ordinalgp.plots import ContourDisplay, LatentDisplay, _colors
+from ordinalgp.kernels import ARDLinear
+from ordinalgp.plots import (
+    CalibrationDisplay,
+    ConfusionDisplay,
+    ContourDisplay,
+    EvidenceDisplay,
+    LatentDisplay,
+    PosteriorDisplay,
+    RelevanceDisplay,
+)
+from ordinalgp.plots.base import colors_of
+from ordinalgp.plots.calibration import _interval
 
 plt = pytest.importorskip("matplotlib.pyplot")
 LEVELS = ["low", "middle", "high"]
-DISPLAYS = [ContourDisplay, LatentDisplay]
+UNLABELLED = [ContourDisplay, LatentDisplay, PosteriorDisplay]
+DISPLAYS = [*UNLABELLED, CalibrationDisplay, ConfusionDisplay]
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +68,7 @@ def test_draws_on_the_axes_given_or_on_its_own(display, fitted):
     assert image(drawn).std() > 10
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
+@pytest.mark.parametrize("display", UNLABELLED)
 def test_without_labels(display, fitted):
     model, X, _ = fitted
     assert image(display.from_estimator(model, X)).std() > 10
@@ -63,7 +76,7 @@ def test_without_labels(display, fitted):
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10])
 def test_levels_are_in_order_in_greyscale(n):
-    luminance = _colors(n)[:, :3] @ [0.2126, 0.7152, 0.0722]
+    luminance = colors_of(n)[:, :3] @ [0.2126, 0.7152, 0.0722]
     assert np.diff(luminance).min() > 0.04
 
 
@@ -223,3 +236,142 @@ def test_one_row_and_many_levels():
     assert display.density.shape == (5, 400)
     assert np.isfinite(display.density).all()
     assert image(display).std() > 10
+
+
+# ---------------------------------------------------------------------------- calibration
+
+
+def test_calibration_points_are_groups_of_equal_size():
+    p = np.linspace(0.05, 0.95, 20)
+    y = np.where(np.arange(20) % 2, "b", "a")
+    display = CalibrationDisplay.from_predictions(
+        y, np.column_stack([1 - p, p]), ["a", "b"], n_groups=4
+    )
+    for k, level in enumerate("ab"):
+        rows = np.argsort([1 - p, p][k]).reshape(4, 5)
+        assert_allclose(display.predicted[k], [1 - p, p][k][rows].mean(axis=1))
+        assert_allclose(display.observed[k], (y[rows] == level).mean(axis=1))
+        drawn = display.points_[k].lines[0].get_xydata()
+        assert_allclose(drawn, np.column_stack([display.predicted[k], display.observed[k]]))
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert labels == ["b", "a"]
+
+
+def test_cumulative_calibration_is_of_the_level_or_lower(fitted):
+    model, X, y = fitted
+    display = CalibrationDisplay.from_estimator(model, X, y, kind="cumulative", n_groups=1)
+    assert display.names == ["low or lower", "middle or lower"]
+    p = model.category_proba(X)
+    assert_allclose(np.ravel(display.predicted), p.cumsum(axis=1).mean(axis=0)[:2])
+    assert_allclose(np.ravel(display.observed), [np.mean(y == "low"), np.mean(y != "high")])
+    with pytest.raises(ValueError, match="kind must be one of 'level', 'cumulative'"):
+        CalibrationDisplay.from_estimator(model, X, y, kind="both")
+
+
+def test_intervals_are_wilsons():
+    from scipy.stats import binomtest
+
+    for hits, n in ((0, 5), (3, 10), (10, 10)):
+        found = _interval(np.array([hits / n]), np.array([n]))
+        truth = binomtest(hits, n).proportion_ci(0.9, method="wilson")
+        assert_allclose(np.ravel(found), [truth.low, truth.high], atol=1e-4)
+
+
+# ------------------------------------------------------------------------------ confusion
+
+
+def test_confusion_counts_and_distances(fitted):
+    from sklearn.metrics import confusion_matrix
+
+    model, X, y = fitted
+    display = ConfusionDisplay.from_estimator(model, X, y)
+    assert_array_equal(display.matrix, confusion_matrix(y, model.predict(X), labels=LEVELS))
+    rank = {level: at for at, level in enumerate(LEVELS)}
+    far = [abs(rank[a] - rank[b]) for a, b in zip(y, model.predict(X), strict=True)]
+    assert_allclose(display.distances, [far.count(k) / len(y) for k in range(3)])
+    for axis in (display.ax_.get_xticklabels(), display.ax_.get_yticklabels()):
+        assert [label.get_text() for label in axis] == LEVELS
+    shares = display.image_.get_array()
+    assert_allclose(shares.sum(axis=1), 1)
+
+
+# --------------------------------------------------------------------- relevance, evidence
+
+
+def test_relevance_is_the_share_of_squared_distance():
+    from scipy.spatial.distance import pdist
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)) * [1.0, 10.0, 0.1]
+    y = 1 + np.digitize(X[:, 0], [-0.5, 0.5])
+    model = OrdinalGPClassifier(RBF([1.0, 10.0, 0.1])).fit(X, y)
+    display = RelevanceDisplay.from_estimator(model, X, feature_names=["a", "b", "c"])
+    scaled = X / model.kernel_.length_scale
+    parts = [np.mean(pdist(scaled[:, [j]], "sqeuclidean")) for j in range(3)]
+    assert_allclose(display.shares, np.divide(parts, sum(parts)))
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert names[-1] == "a"
+    assert sorted(names) == ["a", "b", "c"]
+    assert_allclose(display.bars_[-1].get_width(), 100 * display.shares.max())
+
+
+def test_relevance_of_a_linear_kernel_in_a_compound_and_a_pipeline():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 2)) * [1.0, 100.0]
+    y = 1 + np.digitize(X[:, 0], [-0.5, 0.5])
+    kernel = ARDLinear([1.0, 1.0]) + 1.0
+    pipeline = make_pipeline(StandardScaler(), OrdinalGPClassifier(kernel)).fit(X, y)
+    display = RelevanceDisplay.from_estimator(pipeline, X)
+    assert display.shares[0] > 0.9
+    learned = pipeline[-1].kernel_.k1.relevance
+    assert_allclose(display.shares, learned / np.sum(learned))
+
+
+def test_kernels_without_relevance_are_refused(fitted):
+    with pytest.raises(ValueError, match="treats all features alike"):
+        RelevanceDisplay.from_estimator(fitted[0], fitted[1])
+
+
+def test_the_evidence_path_ends_at_the_evidence(fitted):
+    model = fitted[0]
+    display = EvidenceDisplay.from_estimator(model)
+    steps, best = display.line_.get_data()
+    assert_array_equal(steps, np.arange(1, len(model.evidence_path_) + 1))
+    assert np.all(np.diff(best) >= 0)
+    assert_allclose(best[-1], model.log_marginal_likelihood_value_, rtol=1e-6)
+    bare = OrdinalGPClassifier(optimizer=None).fit(*make_three_ranks(30, random_state=0))
+    with pytest.raises(ValueError, match="without a search"):
+        EvidenceDisplay.from_estimator(bare)
+
+
+# ------------------------------------------------------------------------------ posterior
+
+
+def test_the_posterior_along_a_feature(fitted):
+    model, X, y = fitted
+    display = PosteriorDisplay.from_estimator(model, X, y, feature=1, feature_names=["a", "b"])
+    queries = np.column_stack([np.full(200, np.median(X[:, 0])), display.x])
+    mean, var = model.latent_mean_and_variance(queries)
+    assert_allclose(display.line_.get_ydata(), mean)
+    assert_allclose(display.sd**2, var)
+    assert display.ax_.get_xlabel() == "b"
+    named = {text.get_text() for text in display.ax_.texts}
+    assert named == set(LEVELS)
+    bands = display.ax_.collections[:2]
+    assert len(bands) == 2
+
+
+def test_the_expected_level_along_a_feature():
+    X, y = make_five_ranks_1d(random_state=0)
+    model = OrdinalGPClassifier().fit(X, y)
+    display = PosteriorDisplay.from_estimator(model, X, y, kind="levels")
+    rng = np.random.default_rng(0)
+    at = [20, 100, 180]
+    p = model.category_proba(display.x[at, None])
+    for k, place in enumerate(at):  # by drawing levels, not by the same sums
+        draws = rng.choice(5, size=100_000, p=p[k])
+        assert_allclose(display.mean[place], draws.mean(), atol=0.02)
+        assert_allclose(display.sd[place], draws.std(), atol=0.02)
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list("12345")
+    with pytest.raises(ValueError, match="kind must be one of 'latent', 'levels'"):
+        PosteriorDisplay.from_estimator(model, X, y, kind="both")

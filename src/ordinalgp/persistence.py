@@ -15,23 +15,22 @@ import io
 import json
 import math
 import os
-import secrets
-import shutil
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from importlib import import_module
 from inspect import isabstract, isclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process import kernels as sk
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp import kernels as own
+from ordinalgp._files import whole_file
 
 __all__ = ["load", "save"]
 
@@ -40,6 +39,7 @@ FORMAT, SCHEMA = "ordinalgp-model", 1
 _ESTIMATORS = {
     "OrdinalGPClassifier": "ordinalgp.gp",
     "LeastSquaresOrdinalClassifier": "ordinalgp.least_squares",
+    "TableModel": "ordinalgp.tables.model",
 }
 _KERNELS: dict[str, Any] = {
     kernel.__name__: kernel
@@ -61,20 +61,8 @@ class _Refused(ValueError):
 def save(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to ``path``, all of it or nothing."""
     members = _members(estimator)
-    target = Path(path).resolve()
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(target.parent)!r}. Create it first.")
-    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        with draft.open("xb") as file:
-            _write_zip(file, members)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, draft)
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        _write_zip(file, members)
 
 
 def _write_zip(file: Any, members: dict[str, bytes]) -> None:
@@ -87,24 +75,47 @@ def _write_zip(file: Any, members: dict[str, bytes]) -> None:
 def _members(estimator: Any) -> dict[str, bytes]:
     """Every file of the archive, in memory: what cannot be saved fails here."""
     name = type(estimator).__name__
-    if name not in _ESTIMATORS or _estimator_class(name) is not type(estimator):
+    if not _is_registered(estimator):
         raise TypeError(f"{name} cannot be saved, only {', '.join(_ESTIMATORS)}. {_TRUST}")
     check_is_fitted(estimator)
-    params, state = estimator.get_params(deep=False), estimator._get_state()
-    if isinstance(params.get("random_state"), np.random.RandomState):
-        params["random_state"] = None
     arrays: dict[str, NDArray[Any]] = {}
     document = {
         "format": FORMAT,
         "schema": SCHEMA,
         "library": import_module("ordinalgp").__version__,
-        "class": name,
-        "params": _encode(params, "params", arrays),
-        "state": _encode(state, "state", arrays),
+        **_parts(estimator, "", arrays),
     }
-    check_state(state, estimator._state_spec)
     files = {f"arrays/{key}.npy": _npy(array) for key, array in arrays.items()}
     return {"model.json": json.dumps(document, indent=1, allow_nan=False).encode(), **files}
+
+
+def _is_registered(value: Any) -> bool:
+    name = type(value).__name__
+    return name in _ESTIMATORS and _estimator_class(name) is type(value)
+
+
+def _parts(estimator: Any, at: str, arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Class, parameters and, if it is fitted, the state of an estimator as JSON."""
+    params = estimator.get_params(deep=False)
+    if isinstance(params.get("random_state"), np.random.RandomState):
+        params["random_state"] = None
+    state = estimator._get_state() if _is_fitted(estimator) else None
+    parts = {
+        "class": type(estimator).__name__,
+        "params": _encode(params, f"{at}params", arrays),
+        "state": _encode(state, f"{at}state", arrays),
+    }
+    if state is not None:
+        check_state(state, estimator._state_spec)
+    return parts
+
+
+def _is_fitted(estimator: Any) -> bool:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def _npy(array: NDArray[Any]) -> bytes:
@@ -116,6 +127,8 @@ def _npy(array: NDArray[Any]) -> bytes:
 def _encode(value: Any, at: str, arrays: dict[str, NDArray[Any]]) -> Any:
     """Return ``value`` as JSON; arrays go to ``arrays``, named by the path ``at`` to them."""
     kind = type(value).__name__
+    if _is_registered(value):  # an estimator inside of another
+        return {"$": "estimator", **_parts(value, f"{at}.", arrays)}
     if _KERNELS.get(kind) is type(value):
         params = _encode(value.get_params(deep=False), at, arrays)
         return {"$": "kernel", "class": kind, "params": params}
@@ -224,15 +237,18 @@ def _document(archive: zipfile.ZipFile) -> dict[str, Any]:
         )
     if type(schema) is not int or schema < 1:
         raise ValueError(f"unknown schema {schema}")
+    if not isinstance(document.get("state"), dict):
+        raise ValueError("it has no state")
     return document
 
 
 def _rebuild(document: dict[str, Any], arrays: Arrays) -> Any:
     cls = _estimator_class(document["class"])
     params, state = (_decode(document[part], arrays) for part in ("params", "state"))
-    check_state(state, cls._state_spec)
     estimator = cls(**params)
-    estimator._set_state(state)
+    if state is not None:
+        check_state(state, cls._state_spec)
+        estimator._set_state(state)
     return estimator
 
 
@@ -261,6 +277,8 @@ def _decode(value: Any, arrays: Arrays) -> Any:
             return np.fromiter(_decode(items, arrays), object, len(items)).reshape(shape)
         case {"$": "kernel", "class": str(name), "params": dict(params)}:
             return _known("kernel", name, _KERNELS)(**_decode(params, arrays))
+        case {"$": "estimator", "class": str()}:
+            return _rebuild(value, arrays)
         case {"$": kind}:
             raise ValueError(f"unknown kind of value {kind!r}")
         case dict():

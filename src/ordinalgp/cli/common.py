@@ -1,0 +1,137 @@
+"""What the commands share: options, messages, and errors that are plain."""
+
+import csv
+import functools
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+import ordinalgp
+from ordinalgp.tables import TableModel
+from ordinalgp.tables.cells import BadInput, BadRows
+
+_LARGE = 2000  # rows from which on several threads are worth it
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+Separator = Annotated[
+    str | None, typer.Option(help="What separates cells: , ; | tab ... (default: found out)")
+]
+Decimal = Annotated[str, typer.Option(help="The decimal point of numbers: . or ,")]
+Encoding = Annotated[str, typer.Option(help="Encoding of text files.")]
+OnBadRows = Annotated[
+    str,
+    typer.Option(
+        "--on-bad-rows",
+        metavar="error|skip",
+        help="Rows with unreadable cells: stop and name them, or leave them out and count them.",
+    ),
+]
+
+
+def command(app: typer.Typer, name: str, example: str) -> Callable[..., Any]:
+    """Add a command whose errors are a plain message and exit code 2."""
+
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> None:
+            with plain_errors():
+                function(*args, **kwargs)
+
+        app.command(name, epilog=f"Example: {example}")(run)
+        return function
+
+    return add
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Report bad input on the error stream, exit with code 2; show warnings as notes."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default")
+            yield
+        for warning in caught:
+            if issubclass(warning.category, UserWarning):  # among them what did not converge
+                note(f"Warning: {warning.message}")
+    except BrokenPipeError:  # whoever reads the output has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+    except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+
+
+def note(text: str) -> None:
+    """Say something beside the result."""
+    print(text, file=sys.stderr)
+
+
+def console() -> Console:
+    """Where results are printed."""
+    return Console(highlight=False, soft_wrap=False)
+
+
+def print_json(result: Any) -> None:
+    """Print a result for machines."""
+    print(json.dumps(result, ensure_ascii=False, allow_nan=False))
+
+
+def words(given: Sequence[str] | None) -> list[str]:
+    """Split comma-separated options, given once or several times; quotes protect commas."""
+    found = [word.strip() for row in csv.reader(given or [], skipinitialspace=True) for word in row]
+    return [word for word in found if word]
+
+
+def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
+    """Return ``value``, or say what is allowed."""
+    if value not in allowed:
+        raise BadInput(f"{name} must be one of {', '.join(allowed)}, but {value!r} was given.")
+    return value
+
+
+def bad_rows(policy: str, source: Path) -> BadRows:
+    """What ``--on-bad-rows`` asks for."""
+    return BadRows(check_choice("--on-bad-rows", policy, ("error", "skip")), str(source))
+
+
+def tell_skipped(rows: BadRows) -> None:
+    """Report the rows that were left out."""
+    if rows.skipped:
+        note(f"{rows.skipped} bad rows of {rows.source} were left out, among them:")
+        for example in rows.examples:
+            note(f"  {example}")
+
+
+def load_model(path: Path) -> TableModel:
+    """Read a model that ``ordinalgp fit`` wrote."""
+    model = ordinalgp.load(path)
+    if not isinstance(model, TableModel):
+        raise BadInput(
+            f"{path} holds a {type(model).__name__} without the encoding of a table's columns: it "
+            "was saved from Python. Use it from Python, or make a model with ordinalgp fit."
+        )
+    return model
+
+
+def calm_threads(n_rows: int) -> Any:
+    """One thread of linear algebra for small matrices: more would wait for each other."""
+    from threadpoolctl import threadpool_limits  # comes with scikit-learn
+
+    return threadpool_limits(1 if n_rows < _LARGE else None)
+
+
+def separator_named(separator: str | None) -> str | None:
+    """A separator from how people write it on a command line."""
+    named = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+    found = named.get(separator, separator) if separator else None
+    if found is not None and len(found) != 1:
+        raise BadInput(f"--separator must be one character or tab, but {separator!r} was given.")
+    return found

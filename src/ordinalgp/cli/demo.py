@@ -1,0 +1,208 @@
+"""``ordinalgp demo``: a tour on real rows with ordered levels."""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.progress import track
+from rich.text import Text
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import ordinalgp
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.cli.common import Json, calm_threads, command, console, note, print_json
+from ordinalgp.cli.predict import predictions
+from ordinalgp.cli.show import grid, print_summary
+from ordinalgp.datasets import DemoData, load_demo
+from ordinalgp.tables import TableModel
+from ordinalgp.tables.cells import BadRows
+from ordinalgp.tables.reading import Format
+from ordinalgp.tables.summary import SCORES, scores, summarise
+from ordinalgp.tables.writing import table_writer
+
+SPLITS = 5
+_SHADES, _PLAIN, _WIDTH = "░▒▓█", ".:o#", 44
+Columns = dict[str, list[Any]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "demo", "ordinalgp demo -o demo-output")(demo)
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
+        "demo-output"
+    ),
+    as_json: Json = False,
+) -> None:
+    """Fit, compare, predict and report on real rows that come with scikit-learn.
+
+    Takes less than a minute, and needs no network and no files.
+    """
+    started = time.perf_counter()
+    output.mkdir(parents=True, exist_ok=True)
+    data = load_demo()
+    with calm_threads(len(data.y)):
+        splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
+        splits = list(splitter.split(data.X, data.y))
+        train, held = splits[0]
+        note(f"Fitting four models on {SPLITS} splits of real data ...")
+        results = _compare(data, splits, quiet=as_json)
+        model = _gp(data, "ep").fit(columns(data, train), data.y[train])
+        _keep(model, data, train, held, output)
+    seconds = time.perf_counter() - started
+    if as_json:
+        told = {name: values.mean(axis=0).tolist() for name, values in results.items()}
+        print_json({"scores": list(SCORES), "models": told, "folder": str(output)})
+        return
+    _introduce(data)
+    _print_comparison(results, len(train), len(held))
+    _heading("2  Look inside: EP on the first split")
+    print_summary(summarise(model))
+    _print_examples(model, data, held)
+    _print_files(output, data)
+    print(f"\nDone in {seconds:.0f} s.")
+
+
+def columns(data: DemoData, rows: IntArray) -> Columns:
+    """Some rows of the data as a table."""
+    return {name: data.X[rows, at].tolist() for at, name in enumerate(data.feature_names)}
+
+
+def _gp(data: DemoData, inference: str) -> TableModel:
+    classifier = ordinalgp.OrdinalGPClassifier(inference=inference, categories=data.categories)
+    return TableModel(classifier, kernel="ard", target="stage")
+
+
+def _predict_gp(data: DemoData, train: IntArray, held: IntArray, inference: str) -> FloatArray:
+    model = _gp(data, inference).fit(columns(data, train), data.y[train])
+    return model.category_proba(columns(data, held))
+
+
+def _predict_linear(data: DemoData, train: IntArray, held: IntArray, model: Any) -> FloatArray:
+    scaled = make_pipeline(StandardScaler(), model).fit(data.X[train], data.y[train])
+    # scikit-learn sorts levels by the alphabet.
+    found: FloatArray = scaled.predict_proba(data.X[held])
+    return found[:, np.searchsorted(scaled.classes_, data.categories)]
+
+
+def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, FloatArray]:
+    """Scores of every model on every split, arrays of shape (splits, scores)."""
+    models: dict[str, Callable[[IntArray, IntArray], FloatArray]] = {
+        "naive baseline": lambda a, b: _predict_linear(data, a, b, DummyClassifier()),
+        "linear model": lambda a, b: _predict_linear(data, a, b, LogisticRegression(max_iter=1000)),
+        "GP, Laplace": lambda a, b: _predict_gp(data, a, b, "laplace"),
+        "GP, EP": lambda a, b: _predict_gp(data, a, b, "ep"),
+    }
+    rank = {level: at for at, level in enumerate(data.categories)}
+    codes = np.array([rank[level] for level in data.y.tolist()], dtype=np.intp)
+    results: dict[str, list[list[float]]] = {name: [] for name in models}
+    screen = console()
+    hidden = quiet or not screen.is_terminal
+    for train, held in track(splits, "Fitting", console=screen, transient=True, disable=hidden):
+        for name, predict in models.items():
+            found = scores(codes[held], predict(train, held))
+            results[name].append(list(found.values()))
+    return {name: np.array(rows) for name, rows in results.items()}
+
+
+def _heading(text: str) -> None:
+    console().print(f"\n{text}\n", style="bold cyan")
+
+
+def _introduce(data: DemoData) -> None:
+    levels = " < ".join(f"{level} ({(data.y == level).sum()})" for level in data.categories)
+    console().print(f"ordinalgp {ordinalgp.__version__}", style="bold")
+    print(data.description.splitlines()[0])
+    print(f"{len(data.y)} patients, {data.X.shape[1]} measurements; {levels}")
+
+
+def _print_comparison(results: dict[str, FloatArray], n_train: int, n_held: int) -> None:
+    _heading(f"1  Compare: {SPLITS} splits, {n_train} rows to learn from, {n_held} held out")
+    table = grid("", *SCORES.values())
+    means = {name: values.mean(axis=0) for name, values in results.items()}
+    best = np.min(list(means.values()), axis=0)
+    for name, values in results.items():
+        spread = values.std(axis=0, ddof=1)
+        cells = [
+            Text(f"{mean:.3f} ± {sd:.3f}", style="bold green" if mean == top else "")
+            for mean, sd, top in zip(means[name], spread, best, strict=True)
+        ]
+        table.add_row(Text(name), *cells)
+    console().print(table)
+    ep, linear = results["GP, EP"], results["linear model"]
+    wins = (ep < linear).sum(axis=0)
+    told = ", ".join(f"{n} by {name}" for n, name in zip(wins, SCORES.values(), strict=True))
+    print("\nLess is better; mean ± standard deviation over the splits. The naive baseline")
+    print("knows how frequent each level is; the linear model is logistic regression.")
+    print(f"On how many of {len(ep)} splits EP beats the linear model:\n{told}.")
+
+
+def _print_examples(model: TableModel, data: DemoData, held: IntArray, n: int = 5) -> None:
+    _heading(f"3  Predict: the first {n} held-out rows")
+    fancy = (sys.stdout.encoding or "").lower().startswith("utf")
+    shades = _SHADES if fancy else _PLAIN
+    p, truth = model.category_proba(columns(data, held[:n])), data.y[held[:n]]
+    print(
+        "   ".join(f"{shade} {name}" for shade, name in zip(shades, data.categories, strict=True))
+    )
+    print(f"\n{'true':<10}{'predicted':<11}{'probabilities':<{_WIDTH}}  of the true")
+    for row, level in zip(p, truth, strict=True):
+        edges = np.rint(_WIDTH * np.concatenate([[0.0], np.cumsum(row)])).astype(int)
+        bar = "".join(s * w for s, w in zip(shades, np.diff(edges), strict=True))
+        chosen = data.categories[int(row.argmax())]
+        print(f"{level:<10}{chosen:<11}{bar}  {row[data.categories.index(level)]:.2f}")
+
+
+def _keep(model: TableModel, data: DemoData, train: IntArray, held: IntArray, to: Path) -> None:
+    """Write tables, model, predictions and report."""
+    from ordinalgp.report import write_report
+
+    for name, rows in (("train.csv", train), ("test.csv", held)):
+        with table_writer(to / name) as writer:
+            writer.write(columns(data, rows) | {"stage": data.y[rows].tolist()})
+    model.save(to / "model.ogp")
+    with table_writer(to / "predictions.csv") as writer:
+        for chunk in predictions(model, to / "test.csv", Format(), BadRows(), ["stage"]):
+            writer.write(chunk)
+    write_report(model, to / "report.html")
+
+
+def _print_files(folder: Path, data: DemoData) -> None:
+    _heading(f"4  Keep: all of it is in {folder.resolve()}")
+    print("train.csv, test.csv  the rows of the first split")
+    print("model.ogp            the model of step 2, with the encoding of its columns")
+    print("predictions.csv      every held-out row with its probabilities")
+    print("report.html          one page with pictures: open it in a browser")
+    program, order = _program(), ",".join(data.categories)
+    _heading("Now try")
+    for line in (
+        f"evaluate {folder}/model.ogp {folder}/test.csv",
+        f"predict {folder}/model.ogp {folder}/test.csv -o {folder}/again.csv",
+        f"fit {folder}/train.csv --target stage --categories {order} --model laplace "
+        f"-o {folder}/laplace.ogp",
+        f"report {folder}/laplace.ogp -o {folder}/laplace.html",
+    ):
+        print(f"{program} {line}")
+
+
+def _program() -> str:
+    """How to call the command from here, as short as it works."""
+    beside = Path(sys.executable).parent / "ordinalgp"
+    found = shutil.which("ordinalgp")
+    if found is not None and Path(found) == beside:
+        return "ordinalgp"
+    if beside.exists():
+        here = Path.cwd()
+        return str(beside.relative_to(here)) if beside.is_relative_to(here) else str(beside)
+    return f"{sys.executable} -m ordinalgp"

@@ -1,0 +1,168 @@
+"""``ordinalgp evaluate``: how good a model is on rows whose levels are known."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text
+
+from ordinalgp import metrics
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.cli.common import (
+    Decimal,
+    Encoding,
+    Json,
+    OnBadRows,
+    Separator,
+    bad_rows,
+    calm_threads,
+    command,
+    console,
+    load_model,
+    print_json,
+    separator_named,
+    tell_skipped,
+)
+from ordinalgp.cli.predict import tell_new_columns
+from ordinalgp.cli.show import grid, print_scores
+from ordinalgp.decisions import decide
+from ordinalgp.tables import TableModel
+from ordinalgp.tables.cells import BadInput, BadRows
+from ordinalgp.tables.reading import Format, read_chunks
+from ordinalgp.tables.summary import baseline, scores
+from ordinalgp.tables.target import read_target
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "evaluate", "ordinalgp evaluate model.ogp test.csv --plots pictures")(evaluate)
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Model file that ordinalgp fit wrote.")],
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the target column too.")],
+    target: Annotated[
+        str | None, typer.Option("--target", "-t", help="Target column, if not as in training.")
+    ] = None,
+    plots: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Draw calibration and confusion there.")
+    ] = None,
+    on_bad_rows: OnBadRows = "error",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Score a model on rows whose levels are known, beside the naive baseline."""
+    fitted, rows = load_model(model), bad_rows(on_bad_rows, table)
+    style = Format(separator_named(separator), decimal, encoding)
+    with calm_threads(len(fitted.codes_)):
+        codes, p = _predict_known(fitted, table, target or fitted.target or "", style, rows)
+    if not len(codes):
+        raise BadInput(f"{table} has no rows that can be used.")
+    result = evaluation(fitted, codes, p)
+    tell_skipped(rows)
+    if plots is not None:
+        result["plots"] = _draw(plots, fitted, codes, p)
+    if as_json:
+        print_json(result | {"skipped_rows": rows.skipped})
+        return
+    _print(result)
+
+
+def _predict_known(
+    model: TableModel, path: Path, target: str, style: Format, rows: BadRows
+) -> tuple[IntArray, FloatArray]:
+    """Ranks of the rows of a file, and their probabilities."""
+    levels = model.categories_.tolist()
+    rank = {level: place for place, level in enumerate(levels)}
+    codes, proba = [np.empty(0, dtype=np.intp)], [np.empty((0, len(levels)))]
+    for number, table in enumerate(read_chunks(path, rows, style)):
+        labels, _, bad = read_target(table, target, levels, style.decimal)
+        features, wrong = model.encoder_.encode(table, style.decimal)
+        good = rows.drop(table, sorted([*bad, *wrong], key=lambda cell: cell.line))
+        if number == 0:
+            tell_new_columns(model, table, [target])
+        codes.append(np.array([rank[label] for label in labels[good].tolist()], dtype=np.intp))
+        if good.any():
+            proba.append(model.classifier_.category_proba(features[good]))
+    return np.concatenate(codes), np.vstack(proba)
+
+
+def evaluation(model: TableModel, codes: IntArray, p: FloatArray) -> dict[str, Any]:
+    """Scores, confusion and calibration of probabilities in rank order."""
+    levels = model.categories_.tolist()
+    order, mode = {"categories": np.arange(len(levels))}, decide(p, "mode")
+    confusion = np.zeros((len(levels), len(levels)), dtype=int)
+    np.add.at(confusion, (codes, mode), 1)
+    observed = np.bincount(codes, minlength=len(levels))
+    at_most = np.cumsum(observed)
+    return {
+        "rows": len(codes),
+        "levels": levels,
+        "scores": {"model": scores(codes, p), "baseline": scores(codes, baseline(model, len(p)))},
+        "macro_absolute_error": metrics.macro_mean_absolute_error(
+            codes, decide(p, "median"), **order
+        ),
+        "weighted_kappa": _kappa(codes, mode, order),
+        "confusion": confusion.tolist(),
+        "calibration": [
+            {
+                "level": level,
+                "expected": float(p[:, k].sum()),
+                "observed": int(observed[k]),
+                "expected_up_to": float(p[:, : k + 1].sum()),
+                "observed_up_to": int(at_most[k]),
+            }
+            for k, level in enumerate(levels)
+        ],
+    }
+
+
+def _kappa(codes: IntArray, mode: IntArray, order: dict[str, Any]) -> float | None:
+    """Weighted kappa; where all rows are of one level and so predicted it is not defined."""
+    one_level = len(np.unique(np.concatenate([codes, mode]))) < 2
+    return None if one_level else metrics.weighted_kappa(codes, mode, **order)
+
+
+def _print(result: dict[str, Any]) -> None:
+    print(f"{result['rows']} rows (less is better):\n")
+    print_scores(result["scores"])
+    kappa = result["weighted_kappa"]
+    print(
+        f"\nLevels off, averaged over levels {result['macro_absolute_error']:.3f}; weighted kappa "
+        f"{'not defined' if kappa is None else format(kappa, '.3f')}.\n"
+    )
+    levels = [str(level) for level in result["levels"]]
+    table = grid("true \\ predicted", *levels)
+    for level, counts in zip(levels, result["confusion"], strict=True):
+        table.add_row(Text(level), *map(str, counts))
+    console().print(table)
+    print("\nCalibration: rows expected at each level and up to it, and how many there were:\n")
+    table = grid("level", "expected", "observed", "expected up to", "observed up to")
+    for row in result["calibration"]:
+        numbers = f"{row['expected']:.1f}", str(row["observed"])
+        up_to = f"{row['expected_up_to']:.1f}", str(row["observed_up_to"])
+        table.add_row(Text(str(row["level"])), *numbers, *up_to)
+    console().print(table)
+    for path in result.get("plots", []):
+        print(f"Drawn: {path}")
+
+
+def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> list[str]:
+    from ordinalgp.plots import CalibrationDisplay, ConfusionDisplay, use_files_only
+
+    use_files_only()
+    folder.mkdir(parents=True, exist_ok=True)
+    levels = model.categories_
+    truth, found = levels[codes], levels[decide(p, "mode")]
+    calibration = CalibrationDisplay.from_predictions
+    displays: dict[str, Any] = {
+        "calibration.png": calibration(truth, p, levels),
+        "cumulative-calibration.png": calibration(truth, p, levels, kind="cumulative"),
+        "confusion.png": ConfusionDisplay.from_predictions(truth, found, levels),
+    }
+    for name, display in displays.items():
+        display.figure_.savefig(folder / name, dpi=120)
+    return [str(folder / name) for name in displays]

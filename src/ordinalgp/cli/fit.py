@@ -1,0 +1,160 @@
+"""``ordinalgp fit``: a model from a table."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ordinalgp.cli.common import (
+    Decimal,
+    Encoding,
+    Json,
+    OnBadRows,
+    Separator,
+    bad_rows,
+    calm_threads,
+    check_choice,
+    command,
+    note,
+    print_json,
+    separator_named,
+    tell_skipped,
+    words,
+)
+from ordinalgp.cli.models import available, make
+from ordinalgp.cli.progress import watching
+from ordinalgp.cli.show import print_summary
+from ordinalgp.tables import TableModel
+from ordinalgp.tables.cells import BadInput, BadRows, Table
+from ordinalgp.tables.encoding import NumberColumn, inspect
+from ordinalgp.tables.model import KERNELS
+from ordinalgp.tables.reading import Format, read_table
+from ordinalgp.tables.summary import summarise
+from ordinalgp.tables.target import read_target
+
+Names = Annotated[list[str] | None, typer.Option(metavar="NAME,...")]
+DECISIONS = ("mode", "median", "mean")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    example = "ordinalgp fit grades.csv --target grade --categories low,mid,high -o model.ogp"
+    command(app, "fit", example)(fit)
+
+
+def fit(
+    table: Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column with the levels.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file.")] = Path("model.ogp"),
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest."),
+    ] = None,
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(available())}.")] = "gp",
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(KERNELS),
+            help="One length scale; one for each feature (shows which matter); linear.",
+        ),
+    ] = "ard",
+    decision: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(DECISIONS),
+            help="How probabilities become a level: fewest wrong, least distance, least squares.",
+        ),
+    ] = "mode",
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,...", help="Columns to leave out.")
+    ] = None,
+    nominal: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Columns of codes, whatever they look like."),
+    ] = None,
+    numeric: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,...", help="Columns of numbers, whatever they look like."),
+    ] = None,
+    on_bad_rows: OnBadRows = "error",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Fit a model to a table, print what it learned, and save it.
+
+    Numbers are scaled and nominal columns encoded; missing values are filled with the median or
+    the most frequent value and marked. All of it is part of the saved model.
+    """
+    started = time.perf_counter()
+    check_choice("--kernel", kernel, KERNELS)
+    check_choice("--decision", decision, DECISIONS)
+    rows = bad_rows(on_bad_rows, table)
+    style = Format(separator_named(separator), decimal, encoding)
+    options = {"nominal": words(nominal), "numeric": words(numeric)}
+    order, unused = words(categories) or None, words(drop)
+    X, y, order = usable_rows(
+        read_table(table, rows, style), target, order, unused, decimal, rows, **options
+    )
+    classifier = make(model, categories=order, decision=decision, verbose=2)
+    fitted = TableModel(classifier, kernel=kernel, target=target, **options)
+    with calm_threads(len(X)), watching():
+        fitted.fit(X, y, decimal=decimal)
+    fitted.classifier.set_params(verbose=0)
+    fitted.classifier_.set_params(verbose=0)
+    fitted.save(output)
+    seconds = time.perf_counter() - started
+    tell_skipped(rows)
+    _tell_counters(fitted)
+    summary = summarise(fitted)
+    if as_json:
+        told = {"skipped_rows": rows.skipped, "dropped_columns": unused, "seconds": seconds}
+        print_json(summary | told | {"output": str(output)})
+        return
+    print_summary(summary, dropped=unused)
+    print(f"\nSaved in {output} after {seconds:.1f} s.")
+
+
+def usable_rows(
+    table: Table,
+    target: str,
+    categories: list[str] | None,
+    drop: list[str],
+    decimal: str,
+    rows: BadRows,
+    **options: Any,
+) -> tuple[Table, Any, list[Any] | None]:
+    """Features, labels and order of levels, without the rows that are bad."""
+    missing = [name for name in drop if name not in table.columns]
+    if missing:
+        raise BadInput(
+            f"--drop names {missing[0]!r}, but the columns are {', '.join(table.columns)}."
+        )
+    labels, order, bad = read_target(table, target, categories, decimal)
+    X = table.without([target, *drop])
+    if not X.columns:
+        raise BadInput(f"There are no columns beside the target {target}.")
+    _, wrong = inspect(X, **options, decimal=decimal)
+    keep = rows.drop(table, sorted([*bad, *wrong], key=lambda cell: cell.line))
+    labels = labels[keep]
+    found = np.unique(labels)
+    if len(found) < 2:
+        what = f"only the level {found[0]}" if len(found) else "no level"
+        raise BadInput(
+            f"{rows.source} has {what} in its column {target}, but at least 2 are needed."
+        )
+    return X.take(keep), labels, order
+
+
+def _tell_counters(model: TableModel) -> None:
+    """Point at columns that seem to number the rows."""
+    n = len(model.codes_)
+    for column in model.encoder_.columns:
+        if not isinstance(column, NumberColumn) or n < 10 or column.missing:
+            continue
+        steps = column.high - column.low == n - 1
+        if steps and np.isclose(column.scale, np.sqrt((n**2 - 1) / 12), rtol=1e-9):
+            note(f"Column {column.name} numbers the rows; if it means nothing, --drop it.")

@@ -1,0 +1,52 @@
+"""The command ``ordinalgp``."""
+
+import sys
+from typing import Any
+
+_EPILOG = "Start with: ordinalgp demo"
+
+
+def build() -> Any:
+    """The application with all of its commands."""
+    import typer
+
+    from ordinalgp.cli import benchmark, demo, evaluate, fit, predict, rank, report
+
+    app = typer.Typer(
+        name="ordinalgp",
+        help="Gaussian processes for ordered outcomes: grades, ratings, stages.",
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for module in (demo, fit, predict, evaluate, rank, report, benchmark):  # in the order of --help
+        module.register(app)
+    return app
+
+
+def _options() -> None:
+    """Gaussian processes for ordered outcomes: grades, ratings, stages."""
+
+
+def main() -> None:
+    """Run the command line; without its packages say how to get them."""
+    try:
+        import rich
+        import typer
+    except ImportError as error:
+        sys.exit(
+            f"The command line needs {error.name}, which is not installed. "
+            "Install it with: pip install 'ordinalgp[cli]'"
+        )
+    _ = rich, typer
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ± is no reason to stop
+    build()()
+
+
+if __name__ == "__main__":
+    main()

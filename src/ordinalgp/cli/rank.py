@@ -1,0 +1,226 @@
+"""``ordinalgp rank``: items in the order of preference, from comparisons of pairs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text
+
+import ordinalgp
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.cli.common import (
+    Decimal,
+    Encoding,
+    Json,
+    OnBadRows,
+    Separator,
+    bad_rows,
+    calm_threads,
+    check_choice,
+    command,
+    console,
+    note,
+    print_json,
+    separator_named,
+    tell_skipped,
+    words,
+)
+from ordinalgp.cli.progress import watching
+from ordinalgp.cli.show import grid
+from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, gaps, texts
+from ordinalgp.tables.encoding import inspect, learn
+from ordinalgp.tables.model import KERNELS, kernel_named
+from ordinalgp.tables.reading import Format, read_table
+from ordinalgp.tables.target import read_target
+from ordinalgp.tables.writing import Rows, table_writer
+
+_SHOWN = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command, where this version has the model."""
+    if hasattr(ordinalgp, "PreferenceGP"):
+        command(app, "rank", "ordinalgp rank items.csv comparisons.csv -o ranking.csv")(rank)
+
+
+def rank(
+    items: Annotated[Path, typer.Argument(help="A row for each item: its name, then features.")],
+    comparisons: Annotated[
+        Path, typer.Argument(help="A row for each comparison: preferred item, other item.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help=".csv, .tsv or .parquet file.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Column with the items' names (default: the first).")
+    ] = None,
+    left: Annotated[
+        str | None, typer.Option(help="Column with the left item (default: the first).")
+    ] = None,
+    right: Annotated[
+        str | None, typer.Option(help="Column with the right item (default: the second).")
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(help="Column with outcomes: 1 left, 0 tie, -1 right (default: left won)."),
+    ] = None,
+    levels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RIGHT,...,LEFT", help="Outcomes from right to left preferred."),
+    ] = None,
+    kernel: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join((*KERNELS, "none")), help="Over the features; none to ignore them."
+        ),
+    ] = "rbf",
+    drop: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,...", help="Features to leave out.")
+    ] = None,
+    on_bad_rows: OnBadRows = "error",
+    separator: Separator = None,
+    decimal: Decimal = ".",
+    encoding: Encoding = "utf-8-sig",
+    as_json: Json = False,
+) -> None:
+    """Rank items from comparisons of pairs, best first.
+
+    Features of the items, if there are any, let comparisons of similar items count too, and rank
+    items that were never compared.
+    """
+    check_choice("--kernel", kernel, (*KERNELS, "none"))
+    style = Format(separator_named(separator), decimal, encoding)
+    of_items, of_pairs = bad_rows(on_bad_rows, items), bad_rows(on_bad_rows, comparisons)
+    table = read_table(items, of_items, style)
+    table, names = _named_items(table, _column(table, name, 0, items), of_items)
+    features = table.without([_column(table, name, 0, items), *words(drop)])
+    features, names, X = _features(features, names, kernel, decimal, of_items)
+    duels = read_table(comparisons, of_pairs, style)
+    sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
+    pairs, outcomes, order = _pairs(duels, sides, names, outcome, words(levels), of_pairs)
+    start = "independent" if X is None else kernel_named(kernel, X.shape[1])
+    model = ordinalgp.PreferenceGP(  # type: ignore[attr-defined]
+        start, levels=order, random_state=0, verbose=2
+    )
+    known = names if X is None else X
+    with calm_threads(len(names)), watching():
+        model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)
+        ranked = _rows(names, model.rank(known))
+    tell_skipped(of_items)
+    tell_skipped(of_pairs)
+    _tell(model, ranked, len(pairs), output, as_json)
+
+
+def _column(table: Table, given: str | None, place: int, path: Path) -> str:
+    names = list(table.columns)
+    if given is None and place < len(names):
+        return names[place]
+    if given not in names:
+        wanted = f"no column {given!r}" if given else f"fewer than {place + 1} columns"
+        raise BadInput(f"{path} has {wanted}. Its columns are {', '.join(names)}.")
+    return str(given)
+
+
+def _named_items(table: Table, column: str, rows: BadRows) -> tuple[Table, list[str]]:
+    """Rows whose items have a name of their own."""
+    cells = texts(table.columns[column])
+    seen: set[str] = set()
+    bad = []
+    for line, cell in zip(table.lines.tolist(), cells.tolist(), strict=True):
+        if cell is None or cell in seen:
+            reason = "the name is missing" if cell is None else f"{cell!r} was named before"
+            bad.append(BadCell(line, column, reason))
+        seen.add(cell)
+    good = rows.drop(table, bad)
+    return table.take(good), cells[good].tolist()
+
+
+def _features(
+    table: Table, names: list[str], kernel: str, decimal: str, rows: BadRows
+) -> tuple[Table, list[str], FloatArray | None]:
+    """Encoded features, or None if there are none to use."""
+    if kernel == "none" or not table.columns:
+        return table, names, None
+    kinds, bad = inspect(table, decimal=decimal)
+    good = rows.drop(table, bad)
+    kept = [item for item, fine in zip(names, good.tolist(), strict=True) if fine]
+    table = table.take(good)
+    encoder = learn(table, kinds, decimal)
+    for column in encoder.columns:
+        filled = f"; {column.missing} missing -> {column.filler}" if column.missing else ""
+        note(f"Feature {column.name}: {column.rule}{filled}")
+    return table, kept, encoder.encode(table, decimal)[0]
+
+
+def _pairs(
+    table: Table,
+    sides: list[str],
+    names: list[str],
+    outcome: str | None,
+    levels: list[str],
+    rows: BadRows,
+) -> tuple[IntArray, Any, list[Any] | None]:
+    """Row numbers of the items compared, outcomes and their order, without bad rows."""
+    place = {item: at for at, item in enumerate(names)}
+    found, bad = [], []
+    for side in sides:
+        cells = texts(table.columns[side])
+        found.append([place.get(cell, 0) for cell in cells.tolist()])
+        bad += [
+            BadCell(int(table.lines[at]), side, _unknown(cells[at]))
+            for at in np.flatnonzero([cell not in place for cell in cells.tolist()])
+        ]
+    outcomes, order = None, None
+    if outcome is not None:
+        outcomes, order, wrong = read_target(table, outcome, levels or None)
+        bad += wrong
+    pairs = np.array(found, dtype=np.intp).T
+    same = (pairs[:, 0] == pairs[:, 1]) & ~gaps(texts(table.columns[sides[0]]))
+    flagged = {cell.line for cell in bad}
+    bad += [
+        BadCell(int(table.lines[at]), sides[1], "an item cannot be compared with itself")
+        for at in np.flatnonzero(same)
+        if int(table.lines[at]) not in flagged
+    ]
+    good = rows.drop(table, sorted(bad, key=lambda cell: cell.line))
+    return pairs[good], None if outcomes is None else outcomes[good], order
+
+
+def _unknown(cell: str | None) -> str:
+    return "the item is missing" if cell is None else f"there is no item {cell!r}"
+
+
+def _rows(names: list[str], ranking: Any) -> Rows:
+    return {
+        "rank": list(range(1, len(names) + 1)),
+        "item": [names[at] for at in ranking.order.tolist()],
+        "utility": ranking.mean.tolist(),
+        "utility_sd": ranking.sd.tolist(),
+        "probability_best": ranking.best_proba.tolist(),
+    }
+
+
+def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bool) -> None:
+    if output is not None:
+        with table_writer(output) as writer:
+            writer.write(rows)
+    if as_json:
+        listed = [
+            dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)
+        ]
+        told = {"comparisons": n_pairs, "noise": float(model.noise_), "ranking": listed}
+        evidence = {"log_evidence": float(model.log_marginal_likelihood_value_)}
+        print_json(told | evidence | {"converged": bool(model.converged_)})
+        return
+    print(f"{len(rows['item'])} items, {n_pairs} comparisons; noise sd {model.noise_:.3f}\n")
+    table = grid("rank", "item", "utility", "± sd", "probability of being best", left=2)
+    for values in list(zip(*rows.values(), strict=True))[:_SHOWN]:
+        place, item, mean, sd, best = values
+        numbers = f"{mean:.3f}", f"{sd:.3f}", f"{best:.1%}"
+        table.add_row(str(place), Text(item), *numbers)
+    console().print(table)
+    if len(rows["item"]) > _SHOWN:
+        print(f"... and {len(rows['item']) - _SHOWN} more{'' if output else '; all with -o'}.")
+    if output is not None:
+        print(f"\nSaved in {output}.")

@@ -1,0 +1,80 @@
+"""Results as tables for people."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from ordinalgp.cli.common import console
+from ordinalgp.tables.summary import RULE, SCORES
+
+_BAR = 8
+
+
+def grid(*columns: str, left: int = 1) -> Table:
+    """A table without lines; the first ``left`` columns hold words, the others numbers."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place < left else "right")
+    return table
+
+
+def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
+    """Print what ``summarise`` found."""
+    out = console()
+    name = summary["model"] + (f" ({summary['inference']})" if summary["inference"] else "")
+    out.print(f"[bold]{name}[/], {summary['rows']} rows, {summary['features']} features")
+    for table in (_levels(summary), _columns(summary)):
+        out.print()
+        out.print(table)
+    out.print(f"\n{RULE}", style="dim")
+    if summary["columns"][0]["relevance"] is None:
+        out.print("All features share one length scale; --kernel ard shows which columns matter.")
+    if dropped:
+        out.print(f"Left out on request: {', '.join(dropped)}.", markup=False)
+    evidence = summary["log_evidence"]
+    settled = "converged" if summary["converged"] else "NOT converged"
+    if evidence is not None:
+        out.print(f"\nLog evidence {evidence:.3f}, {settled}. Noise sd {summary['noise']:.3f}.")
+    if summary["leave_one_out"]:
+        out.print("\nLeaving out each row in turn (less is better):\n")
+        print_scores(summary["leave_one_out"])
+
+
+def _levels(summary: dict[str, Any]) -> Table:
+    table = grid("level", "rows", "share", "latent from", "to")
+    for level in summary["levels"]:
+        ends = ["" if end is None else f"{end:.3f}" for end in (level["from"], level["to"])]
+        table.add_row(Text(str(level["level"])), str(level["rows"]), f"{level['share']:.1%}", *ends)
+    return table
+
+
+def _columns(summary: dict[str, Any]) -> Table:
+    columns = summary["columns"]
+    ranked = columns[0]["relevance"] is not None
+    gaps = any(column["missing"] for column in columns)
+    heads = ["missing"] * gaps + ["relevance", ""] * ranked
+    table = grid("column", "encoded as", *heads, left=2)
+    if ranked:
+        columns = sorted(columns, key=lambda column: -column["relevance"])
+        table.columns[-1].justify = "left"
+        largest = max(columns[0]["relevance"], 1e-12)
+    for column in columns:
+        share = column["relevance"]
+        cells = [f"{share:.1%}", "█" * round(_BAR * share / largest)] if ranked else []
+        if gaps:
+            filled = f"{column['missing']} -> {column['filled_with']}" if column["missing"] else ""
+            cells = [filled, *cells]
+        table.add_row(*map(Text, [column["name"], column["rule"], *cells]))
+    return table
+
+
+def print_scores(results: dict[str, dict[str, float]]) -> None:
+    """Print scores, a line for each model."""
+    named = {"model": "this model", "baseline": "level frequencies"}
+    table = grid("", *SCORES.values())
+    for name, values in results.items():
+        table.add_row(Text(named.get(name, name)), *(f"{values[score]:.3f}" for score in SCORES))
+    console().print(table)

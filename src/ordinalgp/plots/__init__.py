@@ -1,0 +1,26 @@
+"""Pictures of fitted models, as Displays in scikit-learn's shape; they need ``ordinalgp[plot]``.
+
+``Display.from_estimator(model, X, y)`` computes and draws; ``.plot(ax=...)`` draws again elsewhere.
+Models may be the last step of a pipeline: axes then show the inputs as the pipeline gets them.
+Levels differ in lightness and in marker, so that they can be told apart in print and by everyone.
+"""
+
+from ordinalgp.plots.base import use_files_only
+from ordinalgp.plots.calibration import CalibrationDisplay
+from ordinalgp.plots.confusion import ConfusionDisplay
+from ordinalgp.plots.contour import ContourDisplay
+from ordinalgp.plots.evidence import EvidenceDisplay
+from ordinalgp.plots.latent import LatentDisplay
+from ordinalgp.plots.posterior import PosteriorDisplay
+from ordinalgp.plots.relevance import RelevanceDisplay
+
+__all__ = [
+    "CalibrationDisplay",
+    "ConfusionDisplay",
+    "ContourDisplay",
+    "EvidenceDisplay",
+    "LatentDisplay",
+    "PosteriorDisplay",
+    "RelevanceDisplay",
+    "use_files_only",
+]

@@ -1,0 +1,88 @@
+"""What all pictures have in common."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.metrics import _unwrap
+
+MARKERS = "os^DvPX*<>"
+SHADE = 0.25  # opacity of areas in the colour of a level
+
+
+class Display:
+    """What all pictures have in common: ``plot``, and where the picture is after it."""
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on ``ax``, a matplotlib Axes, or on a new figure; return the display itself."""
+        if ax is None:
+            _, ax = pyplot().subplots(layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(ax)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise TypeError(f"{type(self).__name__} does not say how to draw")
+
+
+def pyplot() -> Any:
+    """The module ``matplotlib.pyplot``, or an error that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib, which cannot be imported. "
+            "Install it with: pip install 'ordinalgp[plot]'"
+        ) from error
+    return plt
+
+
+def colors_of(n: int) -> Any:
+    """Colours of ``n`` levels, dark to light."""
+    return pyplot().get_cmap("viridis")(np.linspace(0.05, 0.95, n))
+
+
+def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
+    """Split off the model at the end of searches and pipelines, with its latent moments at X."""
+    transformers, model = _unwrap(estimator)
+    for transformer in transformers:
+        X = transformer.transform(X)
+    return model, *model.latent_mean_and_variance(X)
+
+
+def span(values: FloatArray, n: int) -> FloatArray:
+    """``n`` points over the range of ``values`` and a little beyond."""
+    low, high = values.min(), values.max()
+    margin = 0.05 * (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, n)
+
+
+def like(X: Any, rows: FloatArray) -> Any:
+    """``rows`` with the column names of ``X``, where that is a pandas or polars frame."""
+    if hasattr(X, "iloc"):
+        return type(X)(rows, columns=X.columns)
+    return type(X)(rows, schema=X.columns) if hasattr(X, "schema") else rows
+
+
+def feature_names_of(X: Any, n: int, names: Any) -> list[str]:
+    """Names of the ``n`` columns of ``X``, as given, as it has them, or by number."""
+    names = getattr(X, "columns", None) if names is None else names
+    return [f"feature {i}" for i in range(n)] if names is None else [str(name) for name in names]
+
+
+def column(feature: Any, names: list[str]) -> int:
+    """Place of a feature that is given by name or number."""
+    if not isinstance(feature, str):
+        return int(feature)
+    if feature not in names:
+        raise ValueError(f"features names {feature!r}, but the features are {', '.join(names)}.")
+    return names.index(feature)
+
+
+def use_files_only() -> None:
+    """Draw without a screen: figures are only saved."""
+    pyplot().switch_backend("Agg")

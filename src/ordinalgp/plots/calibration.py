@@ -1,0 +1,161 @@
+"""Whether probabilities come true."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import check_option
+from ordinalgp.metrics import _category_proba, _model_order, _ranks, _unwrap
+from ordinalgp.plots.base import MARKERS, Display, colors_of, pyplot
+
+_Z = 1.645  # 90 %
+
+
+@dataclass(eq=False)
+class CalibrationDisplay(Display):
+    """How often levels happened that were given a certain probability.
+
+    Rows are sorted by the probability of a level and cut into groups of equal size; a point shows
+    the mean probability of a group and how often the level happened in it, with a 90 % interval.
+    On the diagonal, probabilities can be taken at their word. Make it with :meth:`from_estimator`
+    or :meth:`from_predictions`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the picture is, after :meth:`plot`.
+    points_ : list of matplotlib containers
+        The points of each level, lowest first.
+
+    Examples
+    --------
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.datasets import make_three_ranks
+    >>> from ordinalgp.plots import CalibrationDisplay
+    >>> X, y = make_three_ranks(80, random_state=0)
+    >>> model = OrdinalGPClassifier().fit(X[:40], y[:40])
+    >>> display = CalibrationDisplay.from_estimator(model, X[40:], y[40:])
+    >>> display.figure_.savefig("calibration.png")  # doctest: +SKIP
+    """
+
+    predicted: list[FloatArray]
+    observed: list[FloatArray]
+    sizes: list[IntArray]
+    names: list[str]
+    kind: str
+    points_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        kind: str = "level",
+        n_groups: int = 5,
+        ax: Any = None,
+    ) -> Self:
+        """Predict rows and compare with what happened.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            A classifier of ordered levels.
+        X : array-like of shape (n_samples, n_features)
+            Rows that the estimator was not fitted to.
+        y : array-like of shape (n_samples,)
+            Their levels.
+        kind : {"level", "cumulative"}, default="level"
+            Probability of each level, or of each level or a lower one.
+        n_groups : int, default=5
+            Number of groups of rows for each level.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        check_is_fitted(_unwrap(estimator)[1])
+        order = _model_order(estimator)
+        p = _category_proba(estimator, X, order)
+        return cls.from_predictions(y, p, order, kind=kind, n_groups=n_groups, ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        probabilities: Any,
+        categories: Any,
+        *,
+        kind: str = "level",
+        n_groups: int = 5,
+        ax: Any = None,
+    ) -> Self:
+        """Compare probabilities with what happened.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Levels that happened.
+        probabilities : array-like of shape (n_samples, n_categories)
+            Probability of every level, columns in the order of ``categories``.
+        categories : sequence
+            Levels from lowest to highest.
+        kind : {"level", "cumulative"}, default="level"
+            Probability of each level, or of each level or a lower one.
+        n_groups : int, default=5
+            Number of groups of rows for each level.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        check_option("kind", kind, ("level", "cumulative"))
+        order, p = np.asarray(categories), np.asarray(probabilities, dtype=float)
+        happened = _ranks(y, order)[:, None] == np.arange(len(order))
+        names = [str(level) for level in order.tolist()]
+        if kind == "cumulative":  # the highest is certain
+            p, happened = p.cumsum(axis=1)[:, :-1], happened.cumsum(axis=1)[:, :-1]
+            names = [f"{name} or lower" for name in names[:-1]]
+        groups = [_groups(p[:, k], happened[:, k], n_groups) for k in range(p.shape[1])]
+        predicted, observed, sizes = (list(part) for part in zip(*groups, strict=True))
+        return cls(predicted, observed, sizes, names, kind).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], color="0.4", ls="--", lw=1, zorder=1)
+        self.points_ = []
+        series = zip(self.predicted, self.observed, self.sizes, self.names, strict=True)
+        for k, (p, share, size, name) in enumerate(series):
+            low, high = _interval(share, size)
+            style = {"marker": MARKERS[k % len(MARKERS)], "mec": "black", "ms": 7, "lw": 1.2}
+            color = colors_of(len(self.names))[k]
+            bars = np.maximum([share - low, high - share], 0)
+            drawn = ax.errorbar(p, share, bars, color=color, label=name, elinewidth=0.9, **style)
+            self.points_.append(drawn)
+        what = "level or a lower one" if self.kind == "cumulative" else "level"
+        ax.set(xlabel=f"predicted probability of the {what}", ylabel="share of rows where it came")
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+        handles, labels = ax.get_legend_handles_labels()
+        ax.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def _groups(
+    p: FloatArray, happened: NDArray[Any], n_groups: int
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Mean probability, share and size of groups of rows, from the least probable to the most."""
+    parts = np.array_split(np.argsort(p, kind="stable"), max(1, min(n_groups, len(p))))
+    return (
+        np.array([p[part].mean() for part in parts]),
+        np.array([happened[part].mean() for part in parts]),
+        np.array([len(part) for part in parts]),
+    )
+
+
+def _interval(share: FloatArray, size: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Wilson's interval of a share: it stays between 0 and 1 for few rows too."""
+    middle = (share + _Z**2 / (2 * size)) / (1 + _Z**2 / size)
+    spread = share * (1 - share) / size + _Z**2 / (4 * size**2)
+    half = _Z * np.sqrt(spread) / (1 + _Z**2 / size)
+    return middle - half, middle + half

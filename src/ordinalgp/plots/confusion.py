@@ -1,0 +1,112 @@
+"""Which levels are taken for which, and how far off."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.metrics import _model_order, _ranks
+from ordinalgp.plots.base import Display, pyplot
+
+
+@dataclass(eq=False)
+class ConfusionDisplay(Display):
+    """Rows by true and predicted level, with the distance between the two.
+
+    The darker a cell, the larger its share of the rows of its true level. Framed cells are right;
+    every step away from them is one level off, and the line below says how many rows are how far
+    off. Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the picture is, after :meth:`plot`.
+    image_ : matplotlib AxesImage
+        The matrix.
+
+    Examples
+    --------
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.datasets import make_three_ranks
+    >>> from ordinalgp.plots import ConfusionDisplay
+    >>> X, y = make_three_ranks(80, random_state=0)
+    >>> model = OrdinalGPClassifier().fit(X[:40], y[:40])
+    >>> display = ConfusionDisplay.from_estimator(model, X[40:], y[40:])
+    >>> int(display.matrix.sum()), display.distances.round(2).tolist()[0] > 0.5
+    (40, True)
+    """
+
+    matrix: IntArray
+    categories: NDArray[Any]
+    image_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+        """Predict rows and count.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            A classifier of ordered levels.
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their levels.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        return cls.from_predictions(y, estimator.predict(X), _model_order(estimator), ax=ax)
+
+    @classmethod
+    def from_predictions(cls, y: Any, predicted: Any, categories: Any, *, ax: Any = None) -> Self:
+        """Count true and predicted levels.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            True levels.
+        predicted : array-like of shape (n_samples,)
+            Predicted levels.
+        categories : sequence
+            Levels from lowest to highest.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        order = np.asarray(categories)
+        matrix = np.zeros((len(order), len(order)), dtype=np.intp)
+        np.add.at(matrix, (_ranks(y, order), _ranks(predicted, order)), 1)
+        return cls(matrix, order).plot(ax=ax)
+
+    @property
+    def distances(self) -> FloatArray:
+        """Share of rows that are 0, 1, 2, ... levels off."""
+        true, predicted = np.indices(self.matrix.shape)
+        return np.bincount(abs(true - predicted).ravel(), self.matrix.ravel()) / self.matrix.sum()
+
+    def _draw(self, ax: Any) -> None:
+        n, total = len(self.categories), self.matrix.sum(axis=1, keepdims=True)
+        share = self.matrix / np.maximum(total, 1)
+        self.image_ = ax.imshow(share, cmap="Blues", vmin=0, vmax=1, origin="lower")
+        for i, j in np.ndindex(n, n):
+            color = "white" if share[i, j] > 0.55 else "black"
+            text = f"{self.matrix[i, j]}\n{share[i, j]:.0%}" if self.matrix[i, j] else "·"
+            ax.text(j, i, text, ha="center", va="center", color=color, size=9)
+        for k in range(n):
+            frame = {"fill": False, "edgecolor": "black", "lw": 2}
+            ax.add_patch(pyplot().Rectangle((k - 0.5, k - 0.5), 1, 1, **frame))
+        names = [str(level) for level in self.categories.tolist()]
+        ax.set_xticks(range(n), names)
+        ax.set_yticks(range(n), names)
+        off = [
+            f"{_percent(part)} off by {k}" for k, part in enumerate(self.distances) if k and part
+        ]
+        told = ", ".join([f"{self.distances[0]:.0%} right", *off])
+        ax.set(xlabel=f"predicted level\n({told})", ylabel="true level")
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.005 else "<1%"

@@ -1,0 +1,164 @@
+"""The posterior along one feature."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import check_option
+from ordinalgp.metrics import _category_proba, _ranks
+from ordinalgp.plots.base import (
+    MARKERS,
+    SHADE,
+    Display,
+    colors_of,
+    column,
+    feature_names_of,
+    latent_at,
+    like,
+    pyplot,
+    span,
+)
+
+
+@dataclass(eq=False)
+class PosteriorDisplay(Display):
+    """The posterior along one feature, with bands of one and two standard deviations.
+
+    On the latent scale thresholds cut the plane into strips, one a level. On the scale of levels
+    the curve is the expected rank, with the spread of the predicted levels around it, as Figure 1
+    of Srijith, Shevade and Sundararajan (2012). Make it with :meth:`from_estimator`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the picture is, after :meth:`plot`.
+    line_ : matplotlib Line2D
+        The mean.
+
+    Examples
+    --------
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.datasets import make_five_ranks_1d
+    >>> from ordinalgp.plots import PosteriorDisplay
+    >>> X, y = make_five_ranks_1d(random_state=0)
+    >>> model = OrdinalGPClassifier().fit(X, y)
+    >>> display = PosteriorDisplay.from_estimator(model, X, y, feature_names=["time (h)"])
+    >>> display.figure_.savefig("posterior.png")  # doctest: +SKIP
+    """
+
+    x: FloatArray
+    mean: FloatArray
+    sd: FloatArray
+    thresholds: FloatArray
+    categories: NDArray[Any]
+    points: FloatArray
+    codes: IntArray | None
+    name: str
+    kind: str
+    line_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        feature: Any = 0,
+        kind: str = "latent",
+        feature_names: Any = None,
+        resolution: int = 200,
+        ax: Any = None,
+    ) -> Self:
+        """Compute the posterior over the range of one feature, and draw it.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            Its last step has ``latent_mean_and_variance``.
+        X : array-like of shape (n_samples, n_features)
+            Rows that give the range. Other features are held at their medians.
+        y : array-like of shape (n_samples,), default=None
+            Levels of the rows, which are then drawn in the middle of their level.
+        feature : int or name, default=0
+            The feature on the axis.
+        kind : {"latent", "levels"}, default="latent"
+            The latent function with thresholds, or the expected level.
+        feature_names : sequence of str, default=None
+            Names of all features; None takes those of ``X``, if it has any.
+        resolution : int, default=200
+            Number of points along the axis.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        check_option("kind", kind, ("latent", "levels"))
+        rows = np.asarray(X, dtype=float)
+        names = feature_names_of(X, rows.shape[1], feature_names)
+        at = column(feature, names)
+        x = span(rows[:, at], resolution)
+        grid = np.tile(np.median(rows, axis=0), (resolution, 1))
+        grid[:, at] = x
+        queries = like(X, grid)
+        model, mean, var = latent_at(estimator, queries)
+        if kind == "levels":
+            mean, var = rank_moments(_category_proba(estimator, queries, model.categories_))
+        codes = None if y is None else _ranks(y, model.categories_)
+        fitted = np.asarray(model.thresholds_), model.categories_
+        drawn = cls(x, mean, np.sqrt(var), *fitted, rows[:, at], codes, names[at], kind)
+        return drawn.plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        low, high = self._limits()
+        middles = self._strips(ax, low, high)
+        for width, shade in ((2, 0.18), (1, 0.3)):
+            lower, upper = self.mean - width * self.sd, self.mean + width * self.sd
+            ends = np.clip([lower, upper], low, high)
+            ax.fill_between(self.x, *ends, color="black", alpha=shade, lw=0)
+        (self.line_,) = ax.plot(self.x, self.mean, color="black", lw=1.8)
+        if self.codes is not None:
+            for k, color in enumerate(colors_of(len(self.categories))):
+                at = self.points[self.codes == k]
+                style = {"marker": MARKERS[k % len(MARKERS)], "s": 34, "linewidths": 0.7}
+                heights = np.full(len(at), middles[k])
+                ax.scatter(at, heights, color=[color], edgecolors="black", zorder=3, **style)
+        what = "latent function" if self.kind == "latent" else "expected level"
+        ax.set(xlabel=self.name, ylabel=f"{what} (bands: 1 and 2 sd)")
+        ax.set(xlim=self.x[[0, -1]], ylim=(low, high))
+
+    def _limits(self) -> tuple[float, float]:
+        if self.kind == "levels":
+            return -0.5, len(self.categories) - 0.5
+        gaps = np.diff(self.thresholds)
+        room = float(gaps.mean()) if len(gaps) else 1.0
+        low = min((self.mean - 2 * self.sd).min(), self.thresholds[0] - room)
+        high = max((self.mean + 2 * self.sd).max(), self.thresholds[-1] + room)
+        return float(low), float(high)
+
+    def _strips(self, ax: Any, low: float, high: float) -> FloatArray:
+        """Shade and name the levels; return the middle of each."""
+        names = [str(level) for level in self.categories.tolist()]
+        if self.kind == "levels":
+            ax.set_yticks(range(len(names)), names)
+            return np.arange(len(names), dtype=float)
+        ends = np.concatenate([[low], self.thresholds, [high]])
+        for k, color in enumerate(colors_of(len(names))):
+            ax.axhspan(ends[k], ends[k + 1], color=color, alpha=SHADE, lw=0)
+        for threshold in self.thresholds:
+            ax.axhline(threshold, color="black", ls="--", lw=1)
+        middles = (ends[1:] + ends[:-1]) / 2
+        for name, middle in zip(names, middles, strict=True):
+            place = (self.x[-1], middle)
+            style = {"textcoords": "offset points", "va": "center", "annotation_clip": False}
+            ax.annotate(name, place, xytext=(6, 0), **style)
+        return middles
+
+
+def rank_moments(probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of the rank, counted from 0, under each row of probabilities."""
+    ranks = np.arange(probabilities.shape[1])
+    mean = probabilities @ ranks
+    return mean, np.maximum(probabilities @ ranks**2 - mean**2, 0)

@@ -1,0 +1,162 @@
+"""Cells of a table as numbers or texts; those that are neither are named by line and column."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalgp._typing import BoolArray, FloatArray, IntArray
+
+MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "?"})
+"""texts that mean a missing value; anything else is a value, also "none" """
+_SHOWN = 5
+
+
+class BadInput(ValueError):
+    """What a user gave cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class BadCell:
+    """One cell that cannot be used."""
+
+    line: int
+    column: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"column {self.column}: {self.reason}"
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows in columns: float64 with NaN for gaps, or texts with None for gaps."""
+
+    columns: dict[str, NDArray[Any]]
+    lines: IntArray
+    """where each row is in its file, counted from 1"""
+    unit: str = "line"
+    """what ``lines`` counts: lines of a text file, or rows"""
+    levels: dict[str, list[Any]] = field(default_factory=dict)
+    """order of levels, for columns whose file declares one"""
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def take(self, rows: BoolArray) -> "Table":
+        """Return the rows where the mask ``rows`` is true."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return Table(columns, self.lines[rows], self.unit, self.levels)
+
+    def without(self, names: Iterable[str]) -> "Table":
+        """Return the table without some of its columns."""
+        gone = set(names)
+        columns = {name: values for name, values in self.columns.items() if name not in gone}
+        return Table(columns, self.lines, self.unit, self.levels)
+
+
+@dataclass(eq=False)
+class BadRows:
+    """Keeps to ``--on-bad-rows``: raises at the first rows that are bad, or counts and skips."""
+
+    policy: str = "error"
+    source: str = "the table"
+    skipped: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def drop(self, table: Table, cells: list[BadCell]) -> BoolArray:
+        """Mask of the rows to keep, or an error that names the bad ones."""
+        bad = sorted({cell.line for cell in cells})
+        named = [f"{table.unit} {cell.line}, {cell}" for cell in cells]
+        if bad and self.policy == "error":
+            raise BadInput(_describe(self.source, named, len(bad)))
+        self.skipped += len(bad)
+        self.examples += named[: _SHOWN - len(self.examples)]
+        return ~np.isin(table.lines, bad)
+
+
+def _describe(source: str, named: list[str], n_rows: int) -> str:
+    rows = "1 row" if n_rows == 1 else f"{n_rows} rows"
+    shown = "".join(f"\n  {text}" for text in named[:_SHOWN])
+    more = f"\n  ... and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    return (
+        f"{source} has {rows} that cannot be used:{shown}{more}\n"
+        "Correct them, or leave them out with --on-bad-rows skip."
+    )
+
+
+def number(text: str, decimal: str = ".") -> float | None:
+    """The finite number that ``text`` writes, or None."""
+    try:
+        value = float(text if decimal == "." else text.replace(decimal, "."))
+    except ValueError:
+        return None
+    # Python reads 1_2 as twelve, but in a table it is somebody's code.
+    return value if math.isfinite(value) and "_" not in text else None
+
+
+def numbers(values: NDArray[Any], decimal: str = ".") -> tuple[FloatArray, BoolArray]:
+    """Cells as numbers, NaN for gaps, and the mask of those that hold something else."""
+    if values.dtype != object:
+        return values, np.isinf(values)
+    parsed = [np.nan if text is None else number(text, decimal) for text in values]
+    bad = np.array([value is None for value in parsed], dtype=bool)
+    return np.array([np.nan if value is None else value for value in parsed], dtype=float), bad
+
+
+def texts(values: NDArray[Any]) -> NDArray[Any]:
+    """Cells as texts, None for gaps; whole numbers without a point, so that 3.0 is "3"."""
+    if values.dtype == object:
+        return values
+    whole = [int(v) if v == v and v == int(v) else v for v in values.tolist()]
+    return objects(None if v != v else repr(v) for v in whole)
+
+
+def objects(values: Iterable[Any]) -> NDArray[Any]:
+    """A one-dimensional array that holds the values as they are."""
+    return np.array([*values, None], dtype=object)[:-1]
+
+
+def gaps(values: NDArray[Any]) -> BoolArray:
+    """Mask of the missing cells."""
+    if values.dtype == object:
+        return np.array([value is None for value in values], dtype=bool)
+    return np.isnan(values)
+
+
+def as_table(data: Any) -> Table:
+    """Take a table, a pandas or polars frame, or a mapping from names to columns."""
+    if isinstance(data, Table):
+        return data
+    if not hasattr(data, "keys") and not hasattr(data, "columns"):
+        raise BadInput(
+            f"A table with named columns is needed, but {type(data).__name__} was given. "
+            "Give a DataFrame, or a dict from column names to columns."
+        )
+    names = list(data.columns if hasattr(data, "columns") else data.keys())
+    columns = {str(name): _column(data[name]) for name in names}
+    sizes = {len(values) for values in columns.values()}
+    if len(sizes) != 1:
+        raise BadInput(f"Columns must be of one length, but have lengths {sorted(sizes)}.")
+    return Table(columns, np.arange(1, sizes.pop() + 1), "row")
+
+
+def _column(values: Any) -> NDArray[Any]:
+    array = np.asarray(values, dtype=object)
+    missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in array], bool)
+    kinds = (int, float, np.number, np.bool_)
+    if all(isinstance(value, kinds) for value in array[~missing]):
+        column = np.full(len(array), np.nan)
+        column[~missing] = array[~missing].astype(float)
+        return column
+    rows = zip(array, missing, strict=True)
+    return objects(None if absent else cell_text(str(value)) for value, absent in rows)
+
+
+def cell_text(text: str) -> str | None:
+    """A cell without the spaces around it; None if it says that the value is missing."""
+    stripped = text.strip()
+    return None if stripped in MISSING else stripped

@@ -1,0 +1,110 @@
+"""What a fitted table model says of itself, in numbers and words that JSON can hold."""
+
+from typing import Any
+
+import numpy as np
+
+from ordinalgp import metrics
+from ordinalgp._relevance import relevance_shares
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.decisions import decide
+from ordinalgp.tables.model import TableModel
+
+RULE = (
+    "Numbers (mean ± standard deviation) are centred and scaled; a nominal column becomes one 0/1 "
+    "feature for each value. Missing numbers are filled with the median, missing nominal values "
+    "with the most frequent one; a 0/1 feature then marks where they were."
+)
+"""how columns are encoded, in words"""
+SCORES = {
+    "zero_one_error": "wrong level",
+    "absolute_error": "levels off",
+    "ranked_probability_score": "ranked prob.",
+    "log_score": "log score",
+}
+"""scores, and their short names; less is better in all of them"""
+
+
+def scores(codes: IntArray, probabilities: FloatArray) -> dict[str, float]:
+    """Score probabilities in rank order; each error with the decision that makes it least."""
+    order = {"categories": np.arange(probabilities.shape[1])}
+    mode, median = (decide(probabilities, rule) for rule in ("mode", "median"))
+    return {
+        "zero_one_error": metrics.zero_one_error(codes, mode, **order),
+        "absolute_error": metrics.mean_absolute_error(codes, median, **order),
+        "ranked_probability_score": metrics.ranked_probability_score(codes, probabilities, **order),
+        "log_score": metrics.log_score(codes, probabilities, **order),
+    }
+
+
+def frequencies(model: TableModel) -> FloatArray:
+    """Share of every level in training: the naive prediction."""
+    counts = np.bincount(model.codes_, minlength=len(model.categories_))
+    return counts / counts.sum()
+
+
+def baseline(model: TableModel, n: int) -> FloatArray:
+    """The naive prediction for ``n`` rows."""
+    return np.tile(frequencies(model), (n, 1))
+
+
+def relevance(model: TableModel) -> dict[str, float] | None:
+    """Share of each column, over its features, in how rows differ to the kernel."""
+    kernel = getattr(model.classifier_, "kernel_", None)
+    shares = relevance_shares(kernel, model.spread_, model.encoder_.owner)
+    if shares is None:
+        return None
+    names = [column.name for column in model.encoder_.columns]
+    return dict(zip(names, shares.tolist(), strict=True))
+
+
+def summarise(model: TableModel) -> dict[str, Any]:
+    """Levels, thresholds, noise, columns and leave-one-out scores."""
+    classifier, shares = model.classifier_, relevance(model)
+    found = getattr(classifier, "log_marginal_likelihood_value_", None)
+    return {
+        "target": model.target,
+        "model": type(classifier).__name__,
+        "inference": getattr(classifier, "inference", None),
+        "rows": len(model.codes_),
+        "features": len(model.encoder_.features),
+        "levels": _levels(model),
+        "thresholds": model.thresholds_.tolist(),
+        "noise": float(model.noise_),
+        "kernel": str(getattr(classifier, "kernel_", None)),
+        "log_evidence": None if found is None else float(found),
+        "converged": bool(getattr(classifier, "converged_", True)),
+        "columns": [
+            {
+                "name": column.name,
+                "kind": column.kind,
+                "rule": column.rule,
+                "missing": column.missing,
+                "filled_with": column.filler,
+                "relevance": None if shares is None else shares[column.name],
+            }
+            for column in model.encoder_.columns
+        ],
+        "leave_one_out": _leave_one_out(model),
+    }
+
+
+def _levels(model: TableModel) -> list[dict[str, Any]]:
+    counts = np.bincount(model.codes_, minlength=len(model.categories_)).tolist()
+    ends = [None, *model.thresholds_.tolist(), None]
+    return [
+        {"level": level, "rows": count, "share": count / len(model.codes_), "from": low, "to": high}
+        for level, count, low, high in zip(
+            model.categories_.tolist(), counts, ends, ends[1:], strict=False
+        )
+    ]
+
+
+def _leave_one_out(model: TableModel) -> dict[str, dict[str, float]] | None:
+    if not len(model.loo_proba_):
+        return None
+    naive = baseline(model, len(model.codes_))
+    return {
+        "model": scores(model.codes_, model.loo_proba_),
+        "baseline": scores(model.codes_, naive),
+    }
