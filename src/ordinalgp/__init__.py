@@ -2,7 +2,8 @@
 
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.persistence import load
+from ordinalgp.preference import PreferenceGP, Ranking
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["OrdinalGPClassifier", "__version__", "load"]
+__all__ = ["OrdinalGPClassifier", "PreferenceGP", "Ranking", "__version__", "load"]

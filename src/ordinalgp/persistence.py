@@ -37,7 +37,10 @@ __all__ = ["load", "save"]
 
 FORMAT, SCHEMA = "ordinalgp-model", 1
 
-_ESTIMATORS = {"OrdinalGPClassifier": "ordinalgp.gp"}
+_ESTIMATORS = {
+    "OrdinalGPClassifier": "ordinalgp.gp",
+    "PreferenceGP": "ordinalgp.preference",
+}
 _KERNELS: dict[str, Any] = {
     kernel.__name__: kernel
     for module in (sk, own)
