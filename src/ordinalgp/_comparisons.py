@@ -89,8 +89,8 @@ def _look_up(pairs: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
     if (found < 0).any():
         row, col = np.argwhere(found < 0)[0]
         raise ValueError(
-            f"comparisons[{row}, {col}] is {pairs[row, col]!r}, which is not an item of X "
-            f"({_show(names)}). Add it to X or drop this comparison."
+            f"comparisons[{row}, {col}] is {_show(pairs[row, [col]])}, which is not an item of "
+            f"X ({_show(names)}). Add it to X or drop this comparison."
         )
     return found
 

@@ -47,17 +47,19 @@ def most_informative(
     """Choose ``n`` pairs one after the other, each as if those before it had been answered.
 
     An answer not yet given moves the mean either way but shrinks the variance by about the same
-    whichever it is, so the mean stays and only the covariance is updated. Gains then only fall:
-    a stale gain is an upper bound, and few need to be computed again.
+    whichever it is, so the mean stays and only the covariance is updated. With two levels gains then
+    only fall: a stale gain is an upper bound, and few need to be computed again. With more levels a
+    narrower posterior can make an answer more telling, and all are computed again.
     """
     gain_of = InformationGain.of(likelihood)
     everything = np.arange(len(pairs.left))
     at = pairs.moments(mean, covariance, everything)
     gains = gain_of(at.mean, at.var)
     order = np.argsort(-gains, kind="stable")
+    fresh = _FRESH if likelihood.n_levels == 2 else len(order)
     covariance, chosen = covariance.copy(), []
     while len(chosen) < n:
-        best = _freshest(pairs, mean, covariance, gain_of, gains, order)
+        best = _freshest(pairs, mean, covariance, gain_of, gains, order, fresh)
         chosen.append(best)
         gains[best] = -np.inf
         _answer(pairs, mean, covariance, likelihood, best)
@@ -72,11 +74,12 @@ def _freshest(
     gain_of: InformationGain,
     gains: FloatArray,
     order: IntArray,
+    fresh: int,
 ) -> int:
     """Bring gains up to date from the top until none below can be larger; return the best."""
     best, top = -1, -np.inf
-    for i in range(0, len(order), _FRESH):
-        which = order[i : i + _FRESH]
+    for i in range(0, len(order), fresh):
+        which = order[i : i + fresh]
         if gains[which[0]] <= top:
             break
         live = which[np.isfinite(gains[which])]

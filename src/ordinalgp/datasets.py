@@ -4,6 +4,8 @@
    Machine Learning Research 6, 2005.
 .. [Srijith12] P. K. Srijith, S. Shevade and S. Sundararajan, "A probabilistic least squares
    approach to ordinal regression", AI 2012: Advances in Artificial Intelligence, 2012.
+.. [Wang10] R. Wang and S. J. McKenna, "Gaussian process learning from order relationships using
+   expectation propagation", ICPR 2010.
 """
 
 from collections.abc import Sequence
@@ -17,7 +19,13 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FloatArray, IntArray
 
-__all__ = ["DemoData", "load_demo", "make_five_ranks_1d", "make_three_ranks"]
+__all__ = [
+    "DemoData",
+    "load_demo",
+    "make_five_ranks_1d",
+    "make_sine_comparisons",
+    "make_three_ranks",
+]
 
 _THREE_RANKS_CUTS = (-0.75, 0.75)
 _FIVE_RANKS_RANGES = np.array([(2, 4), (4, 6), (8, 14), (14, 18), (18, 20)], dtype=float)
@@ -146,3 +154,46 @@ def make_five_ranks_1d(
     codes = np.repeat(np.arange(5), counts)
     x = check_random_state(random_state).uniform(*_FIVE_RANKS_RANGES[codes].T)
     return np.sort(x)[:, None], codes + 1
+
+
+def make_sine_comparisons(
+    n_comparisons: int = 30, *, n_items: int = 50, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points of the line and compare random pairs of them by their sine.
+
+    The problem of Figure 1 of [Wang10]_: items are uniform on [-pi, pi), and of two different
+    random items the one with the larger sine is preferred. A pair can be drawn more than once.
+
+    Parameters
+    ----------
+    n_comparisons : int, default=30
+        Number of comparisons.
+    n_items : int, default=50
+        Number of items, at least 2.
+    random_state : int, RandomState instance or None, default=None
+        Draws the items, then the pairs: more comparisons continue fewer.
+
+    Returns
+    -------
+    X : ndarray of shape (n_items, 1)
+        The items.
+    comparisons : ndarray of shape (n_comparisons, 2)
+        Rows of ``X``, the preferred one first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.datasets import make_sine_comparisons
+    >>> X, comparisons = make_sine_comparisons(20, random_state=0)
+    >>> left, right = np.sin(X[comparisons, 0]).T
+    >>> bool(np.all(left > right))
+    True
+    """
+    if n_items < 2:
+        raise ValueError(f"n_items must be at least 2 to compare any, but is {n_items}.")
+    rng = check_random_state(random_state)
+    X = rng.uniform(-np.pi, np.pi, size=(n_items, 1))
+    first, step = rng.randint([0, 1], [n_items, n_items], size=(n_comparisons, 2)).T
+    pairs = np.column_stack([first, (first + step) % n_items])  # never an item with itself
+    order = np.argsort(-np.sin(X[pairs, 0]), axis=1, kind="stable")
+    return X, np.take_along_axis(pairs, order, axis=1)
