@@ -15,31 +15,21 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
+from ordinalgp._display import _colors, _Display, _pyplot
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics import _ranks, _unwrap
+from ordinalgp.preference_plots import ComparisonCurveDisplay, ComparisonDisplay, RankingDisplay
 
-__all__ = ["ContourDisplay", "LatentDisplay"]
+__all__ = [
+    "ComparisonCurveDisplay",
+    "ComparisonDisplay",
+    "ContourDisplay",
+    "LatentDisplay",
+    "RankingDisplay",
+]
 
 _MARKERS = "os^DvPX*<>"
 _SHADE = 0.25  # opacity of areas in the colour of a level
-
-
-class _Display:
-    """What all pictures have in common: ``plot``, and where the picture is after it."""
-
-    ax_: Any
-    figure_: Any
-
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on ``ax``, a matplotlib Axes, or on a new figure; return the display itself."""
-        if ax is None:
-            _, ax = _pyplot().subplots(layout="constrained")
-        self.ax_, self.figure_ = ax, ax.figure
-        self._draw(ax)
-        return self
-
-    def _draw(self, ax: Any) -> None:
-        raise TypeError(f"{type(self).__name__} does not say how to draw")
 
 
 @dataclass(eq=False)
@@ -248,21 +238,6 @@ class LatentDisplay(_Display):
         ax.tick_params(axis="y", length=0)
         ax.set(xlabel=f"latent function (dashed: thresholds; noise sd {self.noise:.2g})")
         ax.set(xlim=ends[[0, -1]], ylim=(-0.15, len(names)))
-
-
-def _pyplot() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Pictures need matplotlib, which cannot be imported. "
-            "Install it with: pip install 'ordinalgp[plot]'"
-        ) from error
-    return plt
-
-
-def _colors(n: int) -> Any:
-    return _pyplot().get_cmap("viridis")(np.linspace(0.05, 0.95, n))
 
 
 def _latent(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
