@@ -47,8 +47,8 @@ def most_informative(
     """Choose ``n`` pairs one after the other, each as if those before it had been answered.
 
     An answer not yet given moves the mean either way but shrinks the variance by about the same
-    whichever it is, so the mean stays and only the covariance is updated. With two levels gains then
-    only fall: a stale gain is an upper bound, and few need to be computed again. With more levels a
+    whichever it is, so the mean stays and only the covariance is updated. With two levels gains
+    then only fall: a stale gain is an upper bound, and few need to be computed again. With more levels a
     narrower posterior can make an answer more telling, and all are computed again.
     """
     gain_of = InformationGain.of(likelihood)
@@ -57,7 +57,8 @@ def most_informative(
     gains = gain_of(at.mean, at.var)
     order = np.argsort(-gains, kind="stable")
     fresh = _FRESH if likelihood.n_levels == 2 else len(order)
-    covariance, chosen = covariance.copy(), []
+    covariance = covariance.copy()
+    chosen: list[int] = []
     while len(chosen) < n:
         best = _freshest(pairs, mean, covariance, gain_of, gains, order, fresh)
         chosen.append(best)

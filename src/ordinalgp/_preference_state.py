@@ -54,6 +54,7 @@ class PreferenceState:
     """Gives the estimator ``_get_state`` and ``_set_state``, for :mod:`ordinalgp.persistence`."""
 
     _state_spec = _STATE
+    kernel: Any
     _fitted_task: Task
     _sites: Sites
     likelihood_: SymmetricProbit
@@ -61,10 +62,14 @@ class PreferenceState:
     items_: NDArray[Any]
     n_features_in_: int
     feature_names_in_: Any
-    _nameless: bool
     _check_parameters: Any
     _task: Any
     _keep: Any
+
+    @property
+    def _nameless(self) -> bool:
+        """Whether items are told apart by features, not by names."""
+        return not isinstance(self.kernel, str)
 
     def _get_state(self) -> dict[str, Any]:
         """Collect what a file keeps: all but the factor of the posterior."""
@@ -72,22 +77,26 @@ class PreferenceState:
         task = self._fitted_task
         matrix = sparse.csr_array(task.projection.matrix)  # type: ignore[attr-defined]
         smoothings = {objective_named(word, "evidence")[0]: word for word in _INFERENCES}
-        return {name: getattr(self, name) for name in _ATTRIBUTES} | {
-            "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
-            "item_names": getattr(self, "items_", np.empty(0)),
-            "inputs": task.X,
-            "columns": matrix.indices.astype(np.intp),
-            "coefficients": matrix.data,
-            "lengths": np.diff(matrix.indptr).astype(np.intp),
-            "codes": task.y,
-            "counts": task.counts,
-            "tau": self._sites.tau,
-            "nu": self._sites.nu,
-            "kernel": task.kernel,
-            "inference": smoothings[task.smoothing],
-            "max_sweeps": task.max_sweeps,
-            "tol": task.tol,
-        } | {name: getattr(self.likelihood_, name) for name in _LIKELIHOOD}
+        return (
+            {name: getattr(self, name) for name in _ATTRIBUTES}
+            | {
+                "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+                "item_names": getattr(self, "items_", np.empty(0)),
+                "inputs": task.X,
+                "columns": matrix.indices.astype(np.intp),
+                "coefficients": matrix.data,
+                "lengths": np.diff(matrix.indptr).astype(np.intp),
+                "codes": task.y,
+                "counts": task.counts,
+                "tau": self._sites.tau,
+                "nu": self._sites.nu,
+                "kernel": task.kernel,
+                "inference": smoothings[task.smoothing],
+                "max_sweeps": task.max_sweeps,
+                "tol": task.tol,
+            }
+            | {name: getattr(self.likelihood_, name) for name in _LIKELIHOOD}
+        )
 
     def _set_state(self, state: dict[str, Any]) -> None:
         """Become the fitted estimator of a file; one factorisation."""

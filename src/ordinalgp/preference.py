@@ -200,7 +200,9 @@ class PreferenceGP(EvidenceSearch, PreferenceState, BaseEstimator):
 
     # ------------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, comparisons: Any, outcomes: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, comparisons: Any, outcomes: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Find hyperparameters and posterior from comparisons of two items each.
 
         Parameters
@@ -289,10 +291,6 @@ class PreferenceGP(EvidenceSearch, PreferenceState, BaseEstimator):
         items, item_of_row = _distinct_inputs(rows, kernel)
         check_memory(len(items))
         return items, kernel, item_of_row
-
-    @property
-    def _nameless(self) -> bool:
-        return not isinstance(self.kernel, str)
 
     def _fit(
         self,
@@ -526,7 +524,7 @@ class PreferenceGP(EvidenceSearch, PreferenceState, BaseEstimator):
         rows = np.arange(len(mean))
         items = rows if self._nameless else (check_items(X) if np.ndim(X) == 0 else np.asarray(X))
         sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-        return Ranking(order, *(a[order] for a in (items, mean, sd, best, error)))
+        return Ranking(order, items[order], mean[order], sd[order], best[order], error[order])
 
     def _best(self, mean: FloatArray, covariance: FloatArray) -> tuple[FloatArray, FloatArray]:
         rng, root = check_random_state(self.random_state), square_root(covariance)

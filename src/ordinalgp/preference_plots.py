@@ -269,7 +269,7 @@ class ComparisonCurveDisplay(_Display):
         labels, most = coded.levels[coded.codes], int(0.8 * len(pairs))
         grid = np.unique(np.geomspace(max(2, most // 30), most, 6).astype(int))
         counts = grid if sizes is None else np.asarray(sizes, dtype=np.intp)
-        if not (0 < counts.min() and counts.max() < len(pairs)):
+        if counts.min() < 1 or counts.max() >= len(pairs):
             raise ValueError(
                 f"sizes must be from 1 to {len(pairs) - 1}, so that some of the {len(pairs)} "
                 f"comparisons are left to test on, but are {counts.tolist()}."

@@ -1,5 +1,7 @@
 """The expected information gain against brute-force integration of its definition."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -32,10 +34,10 @@ def by_definition(likelihood: OrdinalProbit, mean: float, var: float) -> float:
     points = np.r_[ends, mean + sd * np.arange(-9, 10, 3)]
     cuts = np.unique(np.clip(points, mean - 9 * sd, mean + 9 * sd))
     after = sum(
-        integrate.quad(
-            lambda u: entropy(u, s) * stats.norm.pdf(u, mean, sd), lo, hi, epsabs=1e-10
-        )[0]
-        for lo, hi in zip(cuts[:-1], cuts[1:], strict=True)
+        integrate.quad(lambda u: entropy(u, s) * stats.norm.pdf(u, mean, sd), lo, hi, epsabs=1e-10)[
+            0
+        ]
+        for lo, hi in pairwise(cuts)
     )
     return entropy(mean, np.hypot(s, sd)) - after
 

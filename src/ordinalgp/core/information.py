@@ -46,8 +46,8 @@ class InformationGain:
         b, s = likelihood.thresholds, likelihood.noise
         u, centres = (_near(b, s, step) for step in (_SPACING / 3, _SPACING))
         bumps = np.exp(-0.5 * ((u[:, None] - centres) / (_SPACING * s)) ** 2)
-        heights, *_ = np.linalg.lstsq(bumps, _entropy((b - u[:, None]) / s), rcond=1e-10)
-        return cls(b, s, centres, heights)
+        heights = np.linalg.lstsq(bumps, _entropy((b - u[:, None]) / s), rcond=1e-10)[0]
+        return cls(b, s, centres, np.asarray(heights, dtype=np.float64))
 
     def __call__(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         """Information gain at posterior moments of u, all shapes (m,)."""
