@@ -24,7 +24,7 @@ LAYERS = [
     {"_typing"},
     {"core.special", "kernels"},
     {"core.likelihoods", "core.projections", "core.contraction"},
-    {"core.logit", "core.gaussian"},
+    {"core.logit", "core.margins", "core.information", "core.gaussian"},
     {"core.problem"},
     {"core.laplace", "core.ep"},
     {"core.problem"},

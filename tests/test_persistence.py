@@ -28,7 +28,7 @@ from sklearn.gaussian_process.kernels import (
 
 import ordinalgp
 from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier, load, persistence
-from ordinalgp.kernels import ARDLinear, Correlation
+from ordinalgp.kernels import ARDLinear, Correlation, Independent
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 3))
@@ -259,6 +259,7 @@ KERNELS = {
     "DotProduct": DotProduct(0.5, "fixed"),
     "ExpSineSquared": sk.ExpSineSquared(1.0, 2.0),
     "Exponentiation": RBF() ** 1.5,
+    "Independent": Independent(),
     "Matern": Matern(np.array([1.0, 2.0]), np.array([[1, 2], [3, 4.0]]), nu=np.inf),
     "PairwiseKernel": sk.PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"degree": 2}),
     "Product": RBF() * Matern(),

@@ -40,6 +40,7 @@ _ESTIMATORS = {
     "OrdinalGPClassifier": "ordinalgp.gp",
     "LeastSquaresOrdinalClassifier": "ordinalgp.least_squares",
     "TableModel": "ordinalgp.tables.model",
+    "PreferenceGP": "ordinalgp.preference",
 }
 _KERNELS: dict[str, Any] = {
     kernel.__name__: kernel

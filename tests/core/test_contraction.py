@@ -24,7 +24,7 @@ from sklearn.gaussian_process.kernels import (
 
 from ordinalgp import kernels as ours
 from ordinalgp.core.contraction import contract, kernel_matrix
-from ordinalgp.kernels import ARDLinear, Correlation
+from ordinalgp.kernels import ARDLinear, Correlation, Independent
 
 H = 1e-5
 ARD_ORDERS = (0.3, 0.5, 1.5, 2.2, 2.5, np.inf)
@@ -377,7 +377,7 @@ def concrete(module):
 def test_no_kernel_is_forgotten():
     ruled = set(contract.registry)
     assert concrete(sk) - ruled == FALLBACK | NOT_A_COVARIANCE
-    assert concrete(ours) - ruled == {Correlation}  # it has no hyperparameters
+    assert concrete(ours) - ruled == {Correlation, Independent}  # without hyperparameters
 
 
 def test_every_rule_is_tested():

@@ -100,9 +100,7 @@ def rank(
     sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
     pairs, outcomes, order = _pairs(duels, sides, names, outcome, words(levels), of_pairs)
     start = "independent" if X is None else kernel_named(kernel, X.shape[1])
-    model = ordinalgp.PreferenceGP(  # type: ignore[attr-defined]
-        start, levels=order, random_state=0, verbose=2
-    )
+    model = ordinalgp.PreferenceGP(start, levels=order, random_state=0, verbose=2)
     known = names if X is None else X
     with calm_threads(len(names)), watching():
         model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.projections import Identity, Projection, lift, sandwich
@@ -70,6 +70,11 @@ class Triangle:
         if self._lower is None:
             return self.inverse.T @ (self.inverse @ b)
         x, _ = lapack.dpotrs(self._lower, b, lower=1)
+        return np.asarray(x)
+
+    def half_solve(self, b: FloatArray) -> FloatArray:
+        """L^-1 b, before the inverse has taken the factor's place."""
+        x, _ = lapack.dtrtrs(self._lower, b, lower=1)
         return np.asarray(x)
 
     def full_inverse(self) -> FloatArray:
@@ -239,11 +244,11 @@ class _ManyProjections:
         self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
         F = square_root(K)
         self._precision = A.scatter(copies.merge(sites.tau))
-        B = F.T @ (self._precision @ F)
+        B = _congruence(F, self._precision)
         B.flat[:: len(B) + 1] += 1.0
         triangle = Triangle(B)
         self.half_log_det = triangle.half_log_det
-        self._half_covariance = triangle.inverse @ F.T  # H with covariance H' H
+        self._half_covariance = triangle.half_solve(F.T)  # H with covariance H' H
         self._move(sites.nu)
 
     def _move(self, nu: FloatArray) -> None:
@@ -278,10 +283,20 @@ class _ManyProjections:
         return K_new - K_cross @ self.inverse() @ K_cross.T
 
 
+def _congruence(F: FloatArray, precision: FloatArray) -> FloatArray:
+    """F' precision F for symmetric ``precision``; half the work where F is triangular."""
+    if F.shape[0] != F.shape[1] or F[0, 1:].any():
+        return F.T @ (precision @ F)
+    half = blas.dtrmm(1.0, F, precision.T, side=1, lower=1)
+    return np.ascontiguousarray(blas.dtrmm(1.0, F, half, lower=1, trans_a=1, overwrite_b=1).T)
+
+
 def square_root(K: FloatArray) -> FloatArray:
-    """Some F with F F' = K: Cholesky, or eigenvectors where K is singular."""
+    """Some F with F F' = K: Cholesky, with pivots and fewer columns where K is singular."""
     factor, info = lapack.dpotrf(K.T, lower=1, overwrite_a=0, clean=1)
     if info == 0:
         return np.asarray(factor)
-    values, vectors = np.linalg.eigh(K)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    factor, pivots, rank, _ = lapack.dpstrf(K.T, lower=1)
+    F = np.zeros((len(K), rank))
+    F[pivots - 1] = np.tril(factor)[:, :rank]
+    return F

@@ -167,7 +167,7 @@ class SparseRows:
     @cached_property
     def distinct(self) -> tuple[Projection, IntArray | None]:
         """Rows with the same entries share one projection."""
-        matrix = sparse.csr_array(self.matrix)
+        matrix = sparse.csr_array(self.matrix, copy=True)  # the next line works in place
         matrix.sum_duplicates()
         ends = zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)
         keys = [(matrix.indices[a:b].tobytes(), matrix.data[a:b].tobytes()) for a, b in ends]

@@ -12,6 +12,7 @@ from ordinalgp.datasets.generators import (
     make_five_ranks_1d,
     make_product_ranks,
     make_ratings,
+    make_sine_comparisons,
     make_three_ranks,
 )
 
@@ -26,5 +27,6 @@ __all__ = [
     "make_five_ranks_1d",
     "make_product_ranks",
     "make_ratings",
+    "make_sine_comparisons",
     "make_three_ranks",
 ]

@@ -6,6 +6,8 @@
    approach to ordinal regression", AI 2012: Advances in Artificial Intelligence, 2012.
 .. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural Networks
    106, 2018.
+.. [Wang10] R. Wang and S. J. McKenna, "Gaussian process learning from order relationships using
+   expectation propagation", International Conference on Pattern Recognition, 2010.
 .. [Yu06] S. Yu, K. Yu, V. Tresp and H.-P. Kriegel, "Collaborative ordinal regression",
    International Conference on Machine Learning, 2006.
 """
@@ -24,6 +26,7 @@ __all__ = [
     "make_five_ranks_1d",
     "make_product_ranks",
     "make_ratings",
+    "make_sine_comparisons",
     "make_three_ranks",
 ]
 
@@ -233,3 +236,46 @@ def _seen(rng: Any, n_raters: int, n_items: int, observed: float) -> Any:
     seen[np.arange(n_raters), rng.randint(n_items, size=n_raters)] = True
     seen[rng.randint(n_raters, size=n_items), np.arange(n_items)] = True
     return seen
+
+
+def make_sine_comparisons(
+    n_comparisons: int = 30, *, n_items: int = 50, random_state: Any = None
+) -> tuple[FloatArray, IntArray]:
+    """Draw points of the line and compare random pairs of them by their sine.
+
+    The problem of Figure 1 of [Wang10]_: items are uniform on [-pi, pi), and of two different
+    random items the one with the larger sine is preferred. A pair can be drawn more than once.
+
+    Parameters
+    ----------
+    n_comparisons : int, default=30
+        Number of comparisons.
+    n_items : int, default=50
+        Number of items, at least 2.
+    random_state : int, RandomState instance or None, default=None
+        Draws the items, then the pairs: more comparisons continue fewer.
+
+    Returns
+    -------
+    X : ndarray of shape (n_items, 1)
+        The items.
+    comparisons : ndarray of shape (n_comparisons, 2)
+        Rows of ``X``, the preferred one first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.datasets import make_sine_comparisons
+    >>> X, comparisons = make_sine_comparisons(20, random_state=0)
+    >>> left, right = np.sin(X[comparisons, 0]).T
+    >>> bool(np.all(left > right))
+    True
+    """
+    if n_items < 2:
+        raise ValueError(f"n_items must be at least 2 to compare any, but is {n_items}.")
+    rng = check_random_state(random_state)
+    X = rng.uniform(-np.pi, np.pi, size=(n_items, 1))
+    first, step = rng.randint([0, 1], [n_items, n_items], size=(n_comparisons, 2)).T
+    pairs = np.column_stack([first, (first + step) % n_items])  # never an item with itself
+    order = np.argsort(-np.sin(X[pairs, 0]), axis=1, kind="stable")
+    return X, np.take_along_axis(pairs, order, axis=1)

@@ -7,6 +7,11 @@ Levels differ in lightness and in marker, so that they can be told apart in prin
 
 from ordinalgp.plots.base import use_files_only
 from ordinalgp.plots.calibration import CalibrationDisplay
+from ordinalgp.plots.comparisons import (
+    ComparisonCurveDisplay,
+    ComparisonDisplay,
+    RankingDisplay,
+)
 from ordinalgp.plots.confusion import ConfusionDisplay
 from ordinalgp.plots.contour import ContourDisplay
 from ordinalgp.plots.evidence import EvidenceDisplay
@@ -16,11 +21,14 @@ from ordinalgp.plots.relevance import RelevanceDisplay
 
 __all__ = [
     "CalibrationDisplay",
+    "ComparisonCurveDisplay",
+    "ComparisonDisplay",
     "ConfusionDisplay",
     "ContourDisplay",
     "EvidenceDisplay",
     "LatentDisplay",
     "PosteriorDisplay",
+    "RankingDisplay",
     "RelevanceDisplay",
     "use_files_only",
 ]

@@ -1,0 +1,127 @@
+"""Graded comparisons: the ordinal probit on a difference, with thresholds symmetric about zero.
+
+[Wang10]_ has two levels and the threshold 0; ties and grades add pairs of thresholds -c, +c. All
+formulas are those of ``OrdinalProbit``; this module only maps its parameters.
+
+.. [Wang10] R. Wang and S. J. McKenna, "Gaussian process learning from order relationships using
+   expectation propagation", ICPR 2010.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.likelihoods import (
+    GAP_BOUNDS,
+    NOISE_BOUNDS,
+    THRESHOLD_BOUNDS,
+    OrdinalProbit,
+    Smoothed,
+    ThetaDerivatives,
+)
+
+
+@dataclass(frozen=True)
+class SymmetricProbit:
+    """Level of a noisy difference u = f(left) - f(right), where swapping the sides swaps levels.
+
+    theta = [log noise, log steps, bias / unit]. ``steps`` lead from zero outwards, one for each
+    pair of thresholds; with an odd number of levels the first is half the width of the tie.
+    ``bias`` is added to u, in favour of the left; it is in theta only if ``biased``.
+    ``noise`` belongs to one item: a difference has the variance 2 noise^2, as (2) of [Wang10]_.
+    """
+
+    noise: float
+    steps: FloatArray
+    n_levels: int = 2
+    bias: float = 0.0
+    biased: bool = False
+    free_noise: bool = True
+    unit: float = 1.0
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: FloatArray,
+        noise: float,
+        latent_var: float = 1.0,
+        *,
+        biased: bool = False,
+        free_noise: bool = True,
+    ) -> Self:
+        """Margins that give the observed frequencies of levels, both signs together, a priori."""
+        r, unit = len(counts), float(np.sqrt(latent_var))
+        even = (counts + counts[::-1]) / 2 + 0.5
+        upper = np.cumsum(even / even.sum())[r // 2 : r - 1]
+        margins = np.hypot(noise, unit) * np.sqrt(2) * ndtri(np.minimum(upper, 1 - 1e-15))
+        steps = np.maximum(np.diff(margins, prepend=0.0), 1e-3 * unit)
+        return cls(noise, steps, r, biased=biased, free_noise=free_noise, unit=unit)
+
+    @property
+    def margins(self) -> FloatArray:
+        """Thresholds without the bias, shape (n_levels - 1,)."""
+        outward = np.cumsum(self.steps)
+        return np.concatenate([-outward[::-1], [0.0] * (1 - self.n_levels % 2), outward])
+
+    @cached_property
+    def probit(self) -> OrdinalProbit:
+        """The same likelihood with its thresholds spelled out."""
+        gaps = np.concatenate([self.steps[::-1], self.steps])
+        if self.n_levels % 2:
+            h = len(self.steps)
+            gaps = np.concatenate([gaps[: h - 1], 2 * self.steps[:1], gaps[h + 1 :]])
+        first = -float(np.sum(self.steps)) - self.bias
+        return OrdinalProbit(np.sqrt(2) * self.noise, first, gaps, self.unit)
+
+    @property
+    def theta(self) -> FloatArray:
+        """[log noise if free, log steps, bias / unit if biased]."""
+        noise = [np.log(self.noise)] if self.free_noise else []
+        bias = [self.bias / self.unit] if self.biased else []
+        return np.concatenate([noise, np.log(self.steps), bias])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Search bounds of theta, shape (p, 2)."""
+        scale = np.log(self.unit)
+        noise = [np.log(NOISE_BOUNDS) + scale] if self.free_noise else []
+        steps = [np.log(GAP_BOUNDS) + scale] * len(self.steps)
+        bias = [THRESHOLD_BOUNDS] if self.biased else []
+        return np.array([*noise, *steps, *bias]).reshape(-1, 2)
+
+    def clone_with_theta(self, theta: FloatArray) -> Self:
+        """Return the same likelihood with other parameters."""
+        start = int(self.free_noise)
+        noise = float(np.exp(theta[0])) if self.free_noise else self.noise
+        bias = float(theta[-1] * self.unit) if self.biased else self.bias
+        steps = np.exp(theta[start : start + len(self.steps)])
+        return replace(self, noise=noise, steps=steps, bias=bias)
+
+    def _jacobian(self) -> FloatArray:
+        """d probit.theta / d theta, shape (n_levels, p): every gap is a multiple of one step."""
+        h, gaps = len(self.steps), self.probit.gaps
+        step_of_gap = np.abs(np.arange(len(gaps)) - (len(gaps) - 1) / 2).astype(int)
+        columns = np.zeros((h, self.n_levels))
+        for j in range(h):
+            columns[j, 1] = -self.steps[j] / self.unit  # the first threshold is -sum(steps)
+            columns[j, 2:] = step_of_gap == j
+        unit = np.eye(2, self.n_levels)
+        noise, bias = unit[: int(self.free_noise)], -unit[1 : 1 + int(self.biased)]
+        return np.concatenate([noise, columns, bias]).T
+
+    def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
+        """Log probability of the levels ``y`` for u ~ N(mean, var); with two levels, (6)."""
+        return self.probit.log_expectation(y, mean, var)
+
+    def theta_derivatives(self, y: IntArray, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
+        """Derivatives in theta, by the chain rule from those of the probit."""
+        inner, J = self.probit.theta_derivatives(y, mean, var), self._jacobian().T
+        return ThetaDerivatives(J @ inner.value, J @ inner.d1, J @ inner.d2)
+
+    def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """P(y) of every level for u ~ N(mean, var), shape (m, n_levels)."""
+        return self.probit.probabilities(mean, var)

@@ -1,0 +1,215 @@
+"""Cross-validation of comparisons: rows are comparisons, and the items stay where they are.
+
+scikit-learn's tools split the rows of ``X`` and ``y`` together, but what must be split here are the
+comparisons, while all items keep their places. ``ComparisonClassifier`` turns the one into the
+other: its ``X`` is the (m, 2) comparisons and its ``y`` the outcomes.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ordinalgp._comparisons import check_comparisons, check_items
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import check_option, class_positions
+
+__all__ = ["ComparisonClassifier", "ComparisonKFold"]
+
+
+class ComparisonClassifier(ClassifierMixin, BaseEstimator):
+    """A preference model as a classifier of comparisons, for scikit-learn's cross-validation.
+
+    Parameters
+    ----------
+    estimator : PreferenceGP
+        The model; its parameters are ``estimator__kernel`` and so on in searches.
+    items : array-like of shape (n_items, n_features)
+        All items, as ``X`` of ``PreferenceGP.fit``. They are no part of what is split: only
+        comparisons and outcomes carry information about preferences.
+
+    Attributes
+    ----------
+    estimator_ : PreferenceGP
+        The fitted model.
+    categories_ : ndarray
+        What outcomes can be, from right to left preferred.
+    classes_ : ndarray
+        The same, sorted as scikit-learn sorts labels.
+
+    Notes
+    -----
+    ``cross_val_predict(..., method="predict_proba")`` recodes labels to 0, 1, ... before fitting.
+    Give outcomes like that in the first place, with ``levels=[0, 1]`` or so in the estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from ordinalgp import PreferenceGP
+    >>> from ordinalgp.datasets import make_sine_comparisons
+    >>> from ordinalgp.metrics import make_ordinal_scorer
+    >>> from ordinalgp.model_selection import ComparisonClassifier, ComparisonKFold
+    >>> items, pairs = make_sine_comparisons(60, random_state=0)
+    >>> outcomes = np.tile([1, -1], 30)
+    >>> pairs = np.where(outcomes[:, None] > 0, pairs, pairs[:, ::-1])
+    >>> model = ComparisonClassifier(PreferenceGP(), items)
+    >>> scoring = make_ordinal_scorer("log_score")  # greater is better: negated
+    >>> scores = cross_val_score(model, pairs, outcomes, scoring=scoring, cv=ComparisonKFold(3))
+    >>> bool(scores.mean() > np.log(0.5))
+    True
+    """
+
+    def __init__(self, estimator: Any, items: Any) -> None:
+        self.estimator = estimator
+        self.items = items
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit a clone of ``estimator``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_comparisons, 2)
+            Rows of ``items``, left and right.
+        y : array-like of shape (n_comparisons,), default=None
+            Outcomes, as in ``PreferenceGP.fit``.
+        sample_weight : array-like of shape (n_comparisons,), default=None
+            How many times each comparison counts.
+        """
+        values = None if y is None or self.estimator.levels is not None else np.unique(y)
+        if values is not None and values.tolist() == [0, 1]:
+            raise ValueError(
+                "y holds 0 and 1 but no -1, where 0 would mean a tie. If that is meant, set "
+                "levels=[-1, 0, 1]; if 0 means that the right was preferred, levels=[0, 1]. "
+                "(cross_val_predict recodes labels like this: give it 0, 1 with levels=[0, 1].)"
+            )
+        fitted = clone(self.estimator).fit(self.items, X, y, sample_weight)
+        self.estimator_, self.categories_ = fitted, fitted.levels_
+        self.classes_ = np.unique(fitted.levels_)
+        return self
+
+    def category_proba(self, X: Any) -> FloatArray:
+        """Probability of every outcome, columns in the order of ``categories_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_comparisons, 2)
+            Rows of ``items``, left and right.
+        """
+        check_is_fitted(self)
+        rows = self.estimator_._check_inputs(self.items, reset=False)
+        names = check_items(self.items) if isinstance(self.estimator_.kernel, str) else None
+        return self.estimator_._pair_proba(rows, check_comparisons(X, len(rows), names))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of every outcome, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_comparisons, 2)
+            Rows of ``items``, left and right.
+        """
+        proba = self.category_proba(X)
+        return proba[:, class_positions(self.categories_, self.classes_)]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable outcome.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_comparisons, 2)
+            Rows of ``items``, left and right.
+        """
+        labels: NDArray[Any] = self.categories_[self.category_proba(X).argmax(axis=1)]
+        return labels
+
+
+class ComparisonKFold(BaseCrossValidator):
+    """Folds of comparisons, such that what is tested was not seen in training.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    hold_out : {"pairs", "items", "comparisons"}, default="pairs"
+        What training must not share with the test. "pairs": all comparisons of the same two items,
+        in either order, go to the same fold. "items": a fold tests the comparisons of its items,
+        and trains on those among the other items only: how well are new items predicted?
+        "comparisons": each stands alone, so repetitions can be on both sides.
+    shuffle : bool, default=True
+        Whether to draw the folds at random.
+    random_state : int, RandomState instance or None, default=None
+        Draws the folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.model_selection import ComparisonKFold
+    >>> pairs = np.array([[0, 1], [1, 0], [1, 2], [2, 3]])
+    >>> for train, test in ComparisonKFold(2, shuffle=False).split(pairs):
+    ...     print(train, test)
+    [2] [0 1 3]
+    [0 1 3] [2]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        hold_out: str = "pairs",
+        shuffle: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.n_splits = n_splits
+        self.hold_out = hold_out
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return self.n_splits
+
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Yield the training and test rows of each fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_comparisons, 2)
+            Left and right item of each comparison, numbers or names.
+        y, groups : ignored
+            For scikit-learn's sake.
+        """
+        check_option("hold_out", self.hold_out, ("pairs", "items", "comparisons"))
+        pairs = np.asarray(X)
+        if pairs.ndim != 2 or pairs.shape[1] != 2:
+            raise ValueError(f"X must be comparisons of shape (m, 2), but has shape {pairs.shape}.")
+        _, items = np.unique(pairs, return_inverse=True)
+        units = self._units(items.reshape(pairs.shape))
+        n_units = int(units.max()) + 1
+        if not 2 <= self.n_splits <= n_units:
+            raise ValueError(
+                f"n_splits must be from 2 to the {n_units} {self.hold_out} there are, "
+                f"but is {self.n_splits}."
+            )
+        fold = np.arange(n_units) % self.n_splits
+        if self.shuffle:
+            check_random_state(self.random_state).shuffle(fold)
+        for k in range(self.n_splits):
+            touched = (fold[units] == k).any(axis=1)
+            yield np.flatnonzero(~touched), np.flatnonzero(touched)
+
+    def _units(self, items: IntArray) -> IntArray:
+        """What each comparison consists of that must not be on both sides, (m, 1) or (m, 2)."""
+        if self.hold_out == "items":
+            return items
+        if self.hold_out == "comparisons":
+            return np.arange(len(items))[:, None]
+        _, which = np.unique(np.sort(items, axis=1), axis=0, return_inverse=True)
+        return which.reshape(-1, 1)

@@ -1,0 +1,297 @@
+"""Pictures of preference models: the ranking, all comparisons at once, and a learning curve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from ordinalgp._comparisons import check_comparisons, check_items, encode_outcomes
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.plots.base import Display, pyplot
+
+__all__ = ["ComparisonCurveDisplay", "ComparisonDisplay", "RankingDisplay"]
+
+
+def _item_names(names: Any, items: NDArray[Any]) -> list[str]:
+    """Names of ranked ``items``, which are rows where items have no names of their own."""
+    chosen = items if names is None else np.asarray(names, dtype=object)[items]
+    return [str(name) for name in chosen]
+
+
+@dataclass(eq=False)
+class RankingDisplay(Display):
+    """Items from best to worst, with intervals of their utility and the chance to be the best.
+
+    Intervals are of the utility relative to the average of the items shown, because comparisons
+    say nothing about what all items have in common. Make it with :meth:`from_estimator`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the picture is, after :meth:`plot`.
+    intervals_ : matplotlib ErrorbarContainer
+        Points and intervals, best first.
+
+    Examples
+    --------
+    >>> from ordinalgp import PreferenceGP
+    >>> from ordinalgp.plots import RankingDisplay
+    >>> teams = ["Ajax", "Bayern", "Celtic"]
+    >>> model = PreferenceGP("independent", noise=1.0, random_state=0)
+    >>> model = model.fit(teams, [("Ajax", "Bayern"), ("Bayern", "Celtic"), ("Ajax", "Celtic")])
+    >>> display = RankingDisplay.from_estimator(model, teams)
+    >>> display.names
+    ['Ajax', 'Bayern', 'Celtic']
+    """
+
+    names: list[str]
+    mean: FloatArray
+    half_width: FloatArray
+    best_proba: FloatArray
+    coverage: float
+    intervals_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        names: Sequence[Any] | None = None,
+        n_best: int = 30,
+        coverage: float = 0.9,
+        ax: Any = None,
+    ) -> Self:
+        """Rank items and draw the best of them.
+
+        Parameters
+        ----------
+        estimator : fitted PreferenceGP
+            The model.
+        X : array-like of shape (n_items, n_features)
+            The items; names with ``kernel="independent"``.
+        names : sequence of str, default=None
+            What to call the items; None takes names that they have, else their rows.
+        n_best : int, default=30
+            How many to show.
+        coverage : float, default=0.9
+            Posterior probability of each interval.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        ranking = estimator.rank(X)
+        mean, covariance = estimator.latent_mean_and_covariance(X)
+        top = ranking.order[:n_best]
+        centre = np.eye(len(mean))[top] - 1 / len(mean)
+        sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centre, covariance, centre), 0.0))
+        width = ndtri(0.5 + coverage / 2) * sd
+        shown = _item_names(names, ranking.items[:n_best] if names is None else top)
+        relative = mean[top] - mean.mean()
+        return cls(shown, relative, width, ranking.best_proba[:n_best], coverage).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        place = np.arange(len(self.names))
+        style = {"fmt": "o", "color": "black", "ms": 5, "capsize": 3, "lw": 1}
+        self.intervals_ = ax.errorbar(self.mean, place, xerr=self.half_width, **style)
+        right = (self.mean + self.half_width).max()
+        for row, p in enumerate(self.best_proba):
+            text = f" {p:.0%}" if p >= 0.005 else " <1%"
+            ax.annotate(text, (right, row), va="center", fontsize="small", annotation_clip=False)
+        ax.annotate(" best", (right, -0.9), va="center", fontsize="small", annotation_clip=False)
+        ax.set_yticks(place, self.names)
+        ax.set_ylim(len(self.names) - 0.5, -1.4)
+        ax.set_xlabel(f"utility less the average ({self.coverage:.0%} intervals)")
+        ax.grid(axis="y", alpha=0.3)
+
+
+@dataclass(eq=False)
+class ComparisonDisplay(Display):
+    """Probability that each item is preferred to each other, best items first.
+
+    Make it with :meth:`from_estimator`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the picture is, after :meth:`plot`.
+    image_ : matplotlib AxesImage
+        The matrix.
+
+    Examples
+    --------
+    >>> from ordinalgp import PreferenceGP
+    >>> from ordinalgp.plots import ComparisonDisplay
+    >>> teams = ["Ajax", "Bayern", "Celtic"]
+    >>> model = PreferenceGP("independent", noise=1.0)
+    >>> model = model.fit(teams, [("Ajax", "Bayern"), ("Bayern", "Celtic"), ("Ajax", "Celtic")])
+    >>> display = ComparisonDisplay.from_estimator(model, teams)
+    >>> bool(display.proba[0, 2] > 0.7)
+    True
+    """
+
+    names: list[str]
+    proba: FloatArray
+    level: str
+    image_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        names: Sequence[Any] | None = None,
+        n_best: int = 30,
+        level: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Compute the probability of one level for all pairs, and draw it.
+
+        Parameters
+        ----------
+        estimator : fitted PreferenceGP
+            The model.
+        X : array-like of shape (n_items, n_features)
+            The items; names with ``kernel="independent"``.
+        names : sequence of str, default=None
+            What to call the items; None takes names that they have, else their rows.
+        n_best : int, default=30
+            How many to show.
+        level : one of ``estimator.levels_``, default=None
+            Which outcome; None sums all in which the row is preferred to the column.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        ranking = estimator.rank(X)
+        rows = estimator._check_inputs(X, reset=False)
+        top = ranking.order[:n_best]
+        left, right = (side.ravel() for side in np.meshgrid(top, top, indexing="ij"))
+        apart = left != right
+        table = np.full((len(left), len(estimator.levels_)), np.nan)
+        table[apart] = estimator._pair_proba(rows, np.column_stack([left, right])[apart])
+        if level is None:
+            chosen, word = table[:, -(len(estimator.levels_) // 2) :].sum(axis=1), "preferred"
+        else:
+            levels = estimator.levels_.tolist()
+            if level not in levels:
+                raise ValueError(f"level must be one of {levels}, but {level!r} was given.")
+            chosen, word = table[:, levels.index(level)], repr(level)
+        shown = _item_names(names, ranking.items[:n_best] if names is None else top)
+        return cls(shown, chosen.reshape(len(top), len(top)), word).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        n = len(self.names)
+        self.image_ = ax.imshow(self.proba, cmap="viridis", vmin=0, vmax=1)
+        if n <= 12:
+            for (i, j), p in np.ndenumerate(self.proba):
+                if i != j:
+                    color = "white" if p < 0.6 else "black"
+                    ax.text(j, i, f"{p:.2f}".removeprefix("0"), ha="center", va="center", c=color)
+        ax.set_xticks(range(n), self.names, rotation=90)
+        ax.set_yticks(range(n), self.names)
+        what = "P(row preferred to column)" if self.level == "preferred" else f"P({self.level})"
+        ax.figure.colorbar(self.image_, ax=ax, label=what)
+
+
+@dataclass(eq=False)
+class ComparisonCurveDisplay(Display):
+    """How the error on comparisons not trained on falls with the number of comparisons.
+
+    As Figure 2 of Wang and McKenna (2010). Make it with :meth:`from_estimator`, or from errors of
+    shape (n_sizes, n_repetitions).
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where the picture is, after :meth:`plot`.
+    line_ : matplotlib Line2D
+        Mean error against the number of comparisons.
+
+    Examples
+    --------
+    >>> from ordinalgp import PreferenceGP
+    >>> from ordinalgp.datasets import make_sine_comparisons
+    >>> from ordinalgp.plots import ComparisonCurveDisplay
+    >>> X, comparisons = make_sine_comparisons(60, random_state=0)
+    >>> model = PreferenceGP(random_state=0)
+    >>> display = ComparisonCurveDisplay.from_estimator(model, X, comparisons, sizes=[5, 40])
+    >>> bool(display.errors[1].mean() < display.errors[0].mean())
+    True
+    """
+
+    sizes: IntArray
+    errors: FloatArray
+    label: str | None = None
+    line_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        comparisons: Any,
+        outcomes: Any = None,
+        *,
+        sizes: Sequence[int] | None = None,
+        n_repetitions: int = 5,
+        label: str | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Fit clones of the model to random parts of the comparisons, and test on the rest.
+
+        Parameters
+        ----------
+        estimator : PreferenceGP
+            The model, fitted or not; its ``random_state`` draws the parts.
+        X, comparisons, outcomes
+            As for ``PreferenceGP.fit``.
+        sizes : sequence of int, default=None
+            Numbers of comparisons to train on; None takes six up to 80 % of all.
+        n_repetitions : int, default=5
+            Random orders of the comparisons; a longer training part contains the shorter.
+        label : str, default=None
+            Name in the legend.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a new figure.
+        """
+        pyplot()
+        names = check_items(X) if isinstance(estimator.kernel, str) else None
+        n_items = len(np.asarray(X)) if names is None else len(names)
+        pairs = check_comparisons(comparisons, n_items, names)
+        coded = encode_outcomes(outcomes, estimator.levels, len(pairs))
+        labels, most = coded.levels[coded.codes], int(0.8 * len(pairs))
+        grid = np.unique(np.geomspace(max(2, most // 30), most, 6).astype(int))
+        counts = grid if sizes is None else np.asarray(sizes, dtype=np.intp)
+        if counts.min() < 1 or counts.max() >= len(pairs):
+            raise ValueError(
+                f"sizes must be from 1 to {len(pairs) - 1}, so that some of the {len(pairs)} "
+                f"comparisons are left to test on, but are {counts.tolist()}."
+            )
+        rng = check_random_state(estimator.random_state)
+        model = clone(estimator).set_params(levels=coded.levels.tolist())
+        errors = np.empty((len(counts), n_repetitions))
+        for column in range(n_repetitions):
+            order = rng.permutation(len(pairs))
+            for row, size in enumerate(counts):
+                train, test = order[:size], order[size:]
+                fitted = clone(model).fit(X, pairs[train], labels[train])
+                errors[row, column] = 1 - fitted.score(X, pairs[test], labels[test])
+        return cls(counts, errors, label).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        mean = 100 * self.errors.mean(axis=1)
+        sd = 100 * self.errors.std(axis=1)
+        (self.line_,) = ax.plot(self.sizes, mean, "o-", ms=4, label=self.label)
+        color = self.line_.get_color()
+        ax.fill_between(self.sizes, mean - sd, mean + sd, color=color, alpha=0.2, lw=0)
+        ax.set(xlabel="comparisons trained on", ylabel="wrong on other comparisons (%)")
+        ax.set_ylim(bottom=0)
+        if self.label:
+            ax.legend()
