@@ -33,7 +33,8 @@ LAYERS = [
     {"core.objectives"},
     {"core.bound"},
     {"core.search", "core.hierarchy", "core.relevance"},
-    {"core.least_squares"},
+    {"core.inducing"},
+    {"core.least_squares", "core.streaming", "core.induced_evidence"},
 ]
 PLACE = {name: place for place, layer in enumerate(LAYERS) for name in layer}
 ALONE = ["decisions", "metrics", "_validation"]

@@ -10,9 +10,13 @@ from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import allows_missing, check_kernel, check_memory, class_positions
 from ordinalgp.core.gaussian import Sites
+from ordinalgp.core.induced_evidence import InducedTask
+from ordinalgp.core.inducing import Inducing
 from ordinalgp.core.least_squares import RankNoise
 from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.objectives import ep_evidence, laplace_evidence
 from ordinalgp.core.search import Task, objective_named
+from ordinalgp.core.streaming import InducedPosterior
 
 _OBJECTIVES = ("ep evidence", "ep bound", "laplace evidence")
 
@@ -76,15 +80,21 @@ class LatentState:
         return {
             **{name: getattr(self, name) for name in self._attributes()},
             "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+            **self._saved_rows(),
+            "kernel": task.kernel,
+            **{name: getattr(link, name) for name in _LINK},
+            **self._own_state(),
+        }
+
+    def _saved_rows(self) -> dict[str, Any]:
+        task = self._fitted_task
+        return {
             "inputs": task.X,
             "latent": task.projection.apply(np.arange(float(len(task.X)))).astype(np.intp),
             "codes": task.y,
             "counts": task.counts,
             "observation": self._observation,
             "left_out": self._left_out,
-            "kernel": task.kernel,
-            **{name: getattr(link, name) for name in _LINK},
-            **self._own_state(),
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
@@ -123,7 +133,11 @@ def _check_parts(state: dict[str, Any]) -> None:
 
 
 class GPState(LatentState):
-    """The state of ``OrdinalGPClassifier``: sites, and how they were found."""
+    """The state of ``OrdinalGPClassifier``: sites, and how they were found.
+
+    With inducing points, these are the inputs, there are no rows, and the posterior of the
+    whitened inducing values is kept instead of sites.
+    """
 
     _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
         **_COMMON,
@@ -133,21 +147,39 @@ class GPState(LatentState):
         "evidence_path_": ("f", "evaluations"),
         "tau": ("f", "M", 0.0, np.inf),
         "nu": ("f", "M", *_FINITE),
+        "precision": ("f", "P P"),
+        "shift": ("f", "P", *_FINITE),
         "objective": ("U", ""),
         "max_sweeps": ("iu", ""),
         "tol": ("iuf", ""),
     }
-    _fitted_task: Task
     _sites: Sites
+    _posterior: Any
     _keep: Any
+    _keep_induced: Any
+    _apart: FloatArray | None
+
+    def _saved_rows(self) -> dict[str, Any]:
+        if not hasattr(self, "inducing_points_"):
+            return super()._saved_rows()
+        none, nothing = np.empty(0, dtype=np.intp), np.empty(0)
+        Z = self._fitted_task.Z
+        rows = MergedRows(Z, none, none, nothing, none, np.empty((0, Z.shape[1])))
+        names = ("X", "latent", "codes", "counts", "observation", "left_out")
+        return dict(zip(_ROWS, (getattr(rows, name) for name in names), strict=True))
 
     def _own_state(self) -> dict[str, Any]:
         task = self._fitted_task
+        induced = hasattr(self, "inducing_points_")
         named = {objective_named(*words.split()): words for words in _OBJECTIVES}
+        evidence = ep_evidence if task.smoothing == "cavity" else laplace_evidence
+        nothing = np.empty(0)
         return {
-            "tau": self._sites.tau,
-            "nu": self._sites.nu,
-            "objective": named[task.smoothing, task.objective],
+            "tau": nothing if induced else self._sites.tau,
+            "nu": nothing if induced else self._sites.nu,
+            "precision": self._posterior.precision if induced else np.empty((0, 0)),
+            "shift": self._posterior.shift if induced else nothing,
+            "objective": named[task.smoothing, evidence if induced else task.objective],
             "max_sweeps": task.max_sweeps,
             "tol": task.tol,
         }
@@ -162,7 +194,29 @@ class GPState(LatentState):
             max_sweeps=state["max_sweeps"],
             tol=state["tol"],
         )
+        if len(state["shift"]):
+            self._restore_induced(task, state)
+            return
         self._keep(task, Sites(state["tau"], state["nu"]))
+
+    def _restore_induced(self, task: Task, state: dict[str, Any]) -> None:
+        if len(state["shift"]) != len(task.X):
+            raise ValueError("shift and the rest of the state disagree")
+        points = InducedTask(
+            task.X[:0],
+            task.kernel,
+            task.likelihood,
+            task.X,
+            task.y,
+            task.counts,
+            smoothing=task.smoothing,
+            max_sweeps=task.max_sweeps,
+            tol=task.tol,
+        )
+        self._apart = None
+        inducing = Inducing(task.kernel, task.X)
+        precision = np.asfortranarray(state["precision"])
+        self._keep_induced(points, InducedPosterior(inducing, precision, state["shift"]))
 
 
 class LeastSquaresState(LatentState):

@@ -35,6 +35,7 @@ from ordinalgp.core.search import Task, maximise
 from ordinalgp.core.streaming import InducedPosterior
 
 _EXACT_ROWS, _AUTO_POINTS = 2000, 512
+_KEPT_ROWS = 20_000  # for log_marginal_likelihood at other hyperparameters
 
 
 class LargeClassifier(LatentClassifier):
@@ -221,7 +222,7 @@ class LargeClassifier(LatentClassifier):
         self._observation = np.arange(0 if settled.left_out is None else rows.n_rows)
         self._left_out = np.empty((0, self.n_features_in_))
         self._apart = settled.left_out
-        self._keep_induced(settled.task, settled.posterior)
+        self._keep_induced(_with_rows(settled.task, rows), settled.posterior)
         return self
 
     def _keep_induced(self, task: InducedTask, posterior: InducedPosterior) -> None:
@@ -275,6 +276,15 @@ class LargeClassifier(LatentClassifier):
         self._apart = None
         self._keep_induced(task, posterior)
         return self
+
+
+def _with_rows(task: InducedTask, rows: ChunkedRows) -> InducedTask:
+    """The task with all rows where they are few enough to be kept, else with none."""
+    few = isinstance(rows, ArrayRows) and rows.n_rows <= _KEPT_ROWS
+    kept = rows.rows.take(slice(None)) if isinstance(rows, ArrayRows) and few else None
+    if kept is None:
+        return replace(task, X=task.X[:0], y=task.y[:0], counts=task.counts[:0])
+    return replace(task, X=kept.X, y=kept.codes, counts=kept.counts)
 
 
 def leave_out(apart: FloatArray | None) -> Moments:

@@ -265,5 +265,10 @@ class OrdinalGPClassifier(GPState, LargeClassifier):
         check_is_fitted(self)
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
+        if len(self._fitted_task.X) == 0:
+            raise ValueError(
+                "The evidence at other hyperparameters needs the training rows, which a model with "
+                "inducing points keeps only up to 20,000 rows and not in a file."
+            )
         value, gradient, _ = self._fitted_task.evaluate(self._checked_theta(theta))
         return (value, gradient) if eval_gradient else value
