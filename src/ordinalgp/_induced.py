@@ -86,7 +86,9 @@ class Passes:
             sums = self._pass(posterior, task.likelihood, step)
             self.store.finish_pass()
             new = InducedPosterior.of(posterior.inducing, sums)
-            values.append(sums.evidence - posterior.half_log_det)
+            # Laplace wants the curvatures at the mean that the pass began with: the new ones.
+            at = new if task.smoothing == "mode" else posterior
+            values.append(sums.evidence - at.half_log_det)
             moved = new.moved_from(posterior)
             change, gain = _newton(sums) if self.learn else (0.0 * task.likelihood.theta, 0.0)
             posterior, used = new, task
@@ -109,7 +111,6 @@ class Passes:
                 ),
             )
             self.store.save(
-                stage="passes",
                 theta=task.theta,
                 Z=task.Z,
                 done=number + 1,

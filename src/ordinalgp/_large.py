@@ -110,15 +110,16 @@ class LargeClassifier(LatentClassifier):
             store = self._store(rows, scratch)
             saved = store.load()
             task = self._from_checkpoint(saved, rows) if saved else self._points(rows, points)
-            if not saved:
-                store.save(stage="points", theta=task.theta, Z=task.Z)
             if rows.n_rows <= SAMPLE_ROWS:
                 settled = self._settle_at_once(task)
             else:
-                passes = Passes(
-                    rows, task, store, self.n_jobs, self.verbose, self.optimizer is not None
-                )
                 start = self._start(task, saved)
+                if not saved:
+                    store.save(
+                        theta=task.theta, Z=task.Z, precision=start.precision, shift=start.shift
+                    )
+                learn = self.optimizer is not None
+                passes = Passes(rows, task, store, self.n_jobs, self.verbose, learn)
                 settled = passes.settle(start, saved)
             if isinstance(rows, FactoryRows):
                 settled = replace(settled, left_out=None)  # it lies in a file that goes now
@@ -194,7 +195,7 @@ class LargeClassifier(LatentClassifier):
         return task.at(saved["theta"])
 
     def _start(self, task: InducedTask, saved: dict[str, Any]) -> InducedPosterior:
-        if "precision" in saved:
+        if saved:
             inducing = Inducing(task.kernel, task.Z)
             return InducedPosterior(inducing, np.asfortranarray(saved["precision"]), saved["shift"])
         return posterior_on_sample(task.relaxed())[0]

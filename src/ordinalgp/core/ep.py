@@ -65,7 +65,7 @@ def _settle_copies(
     problem: Problem, found: Approximation, many: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Sites that agree with their own copies, each iteration damped as its change demands."""
-    counts, y = problem.counts[many], problem.y[many]
+    counts = problem.counts[many]
     mean, var = found.marginal.mean[many], found.marginal.var[many]
     tau, nu = found.sites.tau[many], found.sites.nu[many]
     outer, shift = 1 / var - counts * tau, mean / var - counts * nu
@@ -73,7 +73,7 @@ def _settle_copies(
     for _ in range(_SETTLE):
         precision = np.maximum(outer + (counts - 1) * tau, 1 / (_LARGEST_CAVITY * var))
         at = Moments((shift + (counts - 1) * nu) / precision, 1 / precision)
-        new = match(problem.likelihood.log_expectation(y, at.mean, at.var), at)
+        new = match(problem.smooth_some(many, at), at)
         d_tau, d_nu = new.tau - tau, new.nu - nu
         change = np.abs(d_tau) * at.var + np.abs(d_nu - d_tau * at.mean) * np.sqrt(at.var)
         grew = change > last
@@ -206,8 +206,7 @@ def _one_round(problem: Problem, found: Approximation) -> Sites:
         column = covariance @ a
         marginal = Moments(np.array([a @ mean]), np.array([max(a @ column, np.finfo(float).tiny)]))
         at = cavities(marginal, Sites(tau[i : i + 1], nu[i : i + 1]))
-        smoothed = problem.likelihood.log_expectation(problem.y[i : i + 1], at.mean, at.var)
-        new = match(smoothed, at)
+        new = match(problem.smooth_some(slice(i, i + 1), at), at)
         d_tau, d_nu = counts[i] * (new.tau[0] - tau[i]), counts[i] * (new.nu[0] - nu[i])
         shrink = 1.0 + d_tau * marginal.var[0]
         mean += column * ((d_nu - d_tau * marginal.mean[0]) / shrink)

@@ -32,6 +32,10 @@ class Widened:
         """The inner likelihood's bounds."""
         return np.asarray(self.inner.bounds)
 
+    def of_rows(self, rows: Any) -> Self:
+        """The likelihood of some observations."""
+        return replace(self, extra=self.extra[rows])
+
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same with other parameters."""
         return replace(self, inner=self.inner.clone_with_theta(theta))

@@ -32,6 +32,13 @@ class Problem:
         """The smoothed log likelihood of every observation."""
         return self.likelihood.log_expectation(self.y, at.mean, at.var)
 
+    def smooth_some(self, rows: Any, at: Moments) -> Smoothed:
+        """The same for some observations; a likelihood may know each of them by its place."""
+        of_rows = getattr(self.likelihood, "of_rows", None)
+        likelihood = self.likelihood if of_rows is None else of_rows(rows)
+        smoothed: Smoothed = likelihood.log_expectation(self.y[rows], at.mean, at.var)
+        return smoothed
+
 
 @dataclass(frozen=True, eq=False)
 class Start:

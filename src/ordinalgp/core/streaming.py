@@ -14,7 +14,7 @@ from scipy.linalg import blas, lapack
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Sites, Triangle
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.inducing import Inducing, Rows, solve_lower
 from ordinalgp.core.likelihoods import Likelihood, Smoothed
 from ordinalgp.core.objectives import log_overlap
@@ -94,13 +94,6 @@ class InducedPosterior:
     def half_log_det(self) -> float:
         """log |precision| / 2."""
         return float(np.sum(np.log(np.diagonal(self.factor))))
-
-    @cached_property
-    def covariance(self) -> FloatArray:
-        """precision^-1, (m, m)."""
-        full = Triangle.__new__(Triangle)
-        full._lower = self.factor.copy(order="F")
-        return full.full_inverse()
 
     def marginal(self, rows: Rows) -> Moments:
         """Moments of a'u for each row."""

@@ -1,0 +1,158 @@
+"""Inducing points: the exact model as a limit, slopes, sums that do not depend on the chunks."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
+
+from ordinalgp.core.gaussian import Sites
+from ordinalgp.core.induced_evidence import InducedTask
+from ordinalgp.core.inducing import Inducing, greedy_points
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.problem import match
+from ordinalgp.core.projections import Identity
+from ordinalgp.core.search import Task, objective_named
+from ordinalgp.core.streaming import InducedPosterior, Observed
+
+KERNELS = {
+    "isotropic": RBF(1.3),
+    "ard": ConstantKernel(1.5) * RBF([1.0, 2.0, 3.0]),
+    "matern": Matern(1.2, nu=2.5),
+    "sum": RBF(1.0) + DotProduct(0.5),
+}
+RNG = np.random.default_rng(0)
+N = 50
+X = RNG.normal(size=(N, 3))
+Y = np.digitize(X[:, 0] + 0.3 * RNG.normal(size=N), [-0.5, 0.5])
+LIKELIHOOD = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.4)
+
+
+def tasks(kernel, inference, Z, counts=None, tol=1e-10):
+    counts = np.ones(N) if counts is None else counts
+    smoothing, objective = objective_named(inference, "evidence")
+    exact = Task(
+        X,
+        kernel,
+        LIKELIHOOD,
+        Identity(N),
+        Y,
+        counts,
+        smoothing=smoothing,
+        objective=objective,
+        tol=tol,
+    )
+    induced = InducedTask(X, kernel, LIKELIHOOD, Z, Y, counts, smoothing=smoothing, tol=tol)
+    return exact, induced
+
+
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_point_at_every_row_is_the_exact_model(kernel, inference):
+    exact, induced = tasks(KERNELS[kernel], inference, X)
+    (value, gradient, found), (value_too, gradient_too, found_too) = (
+        task.evaluate(task.theta) for task in (exact, induced)
+    )
+    assert_allclose(value_too, value, rtol=1e-9)
+    assert_allclose(gradient_too, gradient, atol=1e-6)
+    assert_allclose(found_too.sites.tau, found.sites.tau, atol=1e-6)
+    assert_allclose(found_too.sites.nu, found.sites.nu, atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_gradients_are_slopes(kernel, inference, weighted):
+    counts = RNG.uniform(1.0, 3.0, N) if weighted else None
+    _, task = tasks(KERNELS[kernel], inference, X[:9] + 0.1, counts, tol=1e-11)
+    theta, h = task.theta, 1e-5
+    gradient = task.evaluate(theta)[1]
+    slopes = [
+        (task.evaluate(theta + h * e)[0] - task.evaluate(theta - h * e)[0]) / (2 * h)
+        for e in np.eye(len(theta))
+    ]
+    assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
+
+
+def test_the_prior_of_the_rows_is_the_low_rank_one_with_the_right_variances():
+    kernel, Z = KERNELS["ard"], X[:7]
+    rows = Inducing(kernel, Z).rows(X)
+    K_xz = kernel(X, Z)
+    assert_allclose(rows.A.T @ rows.A, K_xz @ np.linalg.solve(kernel(Z), K_xz.T), atol=1e-10)
+    assert_allclose(np.einsum("mc,mc->c", rows.A, rows.A) + rows.residual, kernel.diag(X))
+
+
+def test_equal_points_get_a_nugget():
+    twice = Inducing(KERNELS["isotropic"], np.repeat(X[:6], 2, axis=0))
+    once = Inducing(KERNELS["isotropic"], X[:6])
+    assert_allclose(twice.rows(X).residual, once.rows(X).residual, atol=1e-8)
+
+
+def test_greedy_points_leave_less_variance_than_the_first_rows():
+    kernel = KERNELS["isotropic"]
+    chosen = greedy_points(kernel, X, 12)
+    assert len(set(chosen)) == 12
+    left = [Inducing(kernel, X[rows]).rows(X).residual.sum() for rows in (chosen, slice(0, 12))]
+    assert left[0] < left[1]
+    # Each is where the points before it leave most: the literal definition, point by point.
+    for k in range(1, 12):
+        residual = Inducing(kernel, X[chosen[:k]]).rows(X).residual
+        assert_allclose(residual[chosen[k]], residual.max(), rtol=1e-6)
+
+
+def test_greedy_points_stop_where_nothing_is_left():
+    assert len(greedy_points(RBF(1.0), np.repeat(X[:4], 5, axis=0), 10)) == 4
+
+
+@pytest.mark.parametrize("smoothing", ["cavity", "mode"])
+def test_a_pass_at_the_fixed_point_stays_there_and_reports_the_evidence(smoothing):
+    inference = "ep" if smoothing == "cavity" else "laplace"
+    _, task = tasks(KERNELS["ard"], inference, X[:9], tol=1e-12)
+    value, gradient, found = task.evaluate(task.theta)
+    inducing = Inducing(task.kernel, task.Z)
+    observed = Observed(Y, np.ones(N), LIKELIHOOD, smoothing)
+    rows = inducing.rows(X)
+    before = observed.sums(
+        rows, observed.survey(rows, found.sites, InducedPosterior.prior(inducing)), found.sites
+    )
+    posterior = InducedPosterior.of(inducing, before)
+    seen, sums = observed.sweep(rows, found.sites, posterior)
+    assert_allclose(posterior.mean, found.posterior.mean, atol=1e-9)
+    assert_allclose(seen.sites.tau, found.sites.tau, rtol=1e-6)
+    assert_allclose(sums.evidence - posterior.half_log_det, value, rtol=1e-8)
+    assert InducedPosterior.of(inducing, sums).moved_from(posterior) < 1e-6
+    if smoothing == "cavity":
+        assert_allclose(sums.d_likelihood, gradient[task.kernel.n_dims :], atol=1e-6)
+
+
+@pytest.mark.parametrize("cuts", [[], [1, 17], [10, 20, 30, 40]])
+def test_sums_do_not_depend_on_the_chunks(cuts):
+    inducing = Inducing(KERNELS["isotropic"], X[:9])
+    posterior = InducedPosterior.prior(inducing)
+    parts = [
+        Observed(y, np.ones(len(y)), LIKELIHOOD).sweep(
+            inducing.rows(x), Sites.flat(len(y)), posterior
+        )[1]
+        for x, y in zip(np.split(X, cuts), np.split(Y, cuts), strict=True)
+    ]
+    total = sum(parts[1:], parts[0])
+    rows = inducing.rows(X)
+    flat = Sites.flat(N)
+    seen = Observed(Y, np.ones(N), LIKELIHOOD).survey(rows, flat, posterior)
+    tau = match(seen.smoothed, seen.at).tau
+    assert_allclose(np.tril(total.precision), np.tril((rows.A * tau) @ rows.A.T), atol=1e-12)
+    assert total.weight == N
+
+
+def test_predictions_are_those_of_the_exact_posterior():
+    exact, induced = tasks(KERNELS["ard"], "ep", X)
+    new = RNG.normal(size=(8, 3))
+    _, _, found = exact.evaluate(exact.theta)
+    expected = found.posterior.predict(exact.kernel(new, X), exact.kernel.diag(new))
+    inducing = Inducing(induced.kernel, X)
+    rows = inducing.rows(X)
+    observed = Observed(Y, np.ones(N), LIKELIHOOD)
+    seen = observed.survey(rows, found.sites, InducedPosterior.prior(inducing))
+    posterior = InducedPosterior.of(inducing, observed.sums(rows, seen, found.sites))
+    got = posterior.predict(induced.kernel(new, X), induced.kernel.diag(new))
+    assert_allclose(got.mean, expected.mean, atol=1e-8)
+    assert_allclose(got.var, expected.var, atol=1e-8)
