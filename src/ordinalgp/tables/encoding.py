@@ -44,9 +44,11 @@ class NumberColumn:
         median, missing = float(np.nanmedian(values)), np.isnan(values)
         filled = np.where(missing, median, values)
         low, high = float(filled.min()), float(filled.max())
-        mean, scale = float(filled.mean()), float(filled.std())
         if low == high:  # where the mean and the standard deviation would be rounding errors
-            mean, scale = low, 1.0
+            return cls(name, median, low, 1.0, low, high, int(missing.sum()))
+        mean = float(filled.mean())
+        largest = max(high - mean, mean - low)  # squares of 1e-200 or 1e200 are no numbers
+        scale = largest * float(np.sqrt(np.mean(((filled - mean) / largest) ** 2)))
         return cls(name, median, mean, scale, low, high, int(missing.sum()))
 
     @property
