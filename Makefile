@@ -44,6 +44,7 @@ format: $(VENV)/.dev  ## rewrite the sources in the project's format
 bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.peers
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.order_speed
 
 tables: $(VENV)/.dev  ## Tables 2 and 3 of Chu and Ghahramani beside ours (resumable)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.gpor_tables --jobs $(WORKERS)

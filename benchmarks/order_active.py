@@ -1,8 +1,8 @@
 """How many comparisons are saved by asking for the most informative ones.
 
 ``python -m benchmarks.order_active sine|boston`` asks one batch after another, refits after each,
-and records the error on all pairs (sine) or 20,000 of them (Boston); beside it random pairs. Results
-are appended to a file as they come, and the same command goes on where it was stopped.
+and records the error on all pairs (sine) or 20,000 of them (Boston); beside it random pairs.
+Results are appended to a file as they come; the same command goes on where it was stopped.
 """
 
 import argparse

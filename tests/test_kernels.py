@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
 from ordinalgp import kernels
-from ordinalgp.kernels import ARDLinear, Correlation
+from ordinalgp.kernels import ARDLinear, Correlation, Independent
 
 CASES = {
     "linear": ARDLinear(0.5),
@@ -177,3 +177,15 @@ def test_correlation_is_finite_bounded_and_positive(X):
 def test_correlation_knows_one_way_to_fill_gaps():
     with pytest.raises(ValueError, match="missing is 'median', but only 'mean' is known"):
         Correlation(missing="median")(GAPPY)
+
+
+def test_independent_rows_remember_themselves():
+    X = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 1.0]])
+    K = Independent()(X)
+    assert_array_equal(K, [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+    assert_array_equal(Independent()(X, X[1:]), K[:, 1:])  # where WhiteKernel would forget
+    assert_array_equal(Independent().diag(X), np.ones(3))
+    assert Independent()(X, eval_gradient=True)[1].shape == (3, 3, 0)
+    assert Independent().is_stationary()
+    both = 2.0 * Independent() + 1.0
+    assert_array_equal(both.clone_with_theta(both.theta)(X), 2 * K + 1)

@@ -48,8 +48,8 @@ def most_informative(
 
     An answer not yet given moves the mean either way but shrinks the variance by about the same
     whichever it is, so the mean stays and only the covariance is updated. With two levels gains
-    then only fall: a stale gain is an upper bound, and few need to be computed again. With more levels a
-    narrower posterior can make an answer more telling, and all are computed again.
+    then only fall: a stale gain is an upper bound, and few need to be computed again. With more
+    levels a narrower posterior can make an answer more telling, and all are computed again.
     """
     gain_of = InformationGain.of(likelihood)
     everything = np.arange(len(pairs.left))
