@@ -21,6 +21,7 @@ CASES = {
     "linear-ard": ARDLinear([0.5, 2.0, 0.25, 1.0, 4.0], (1e-3, 1e3)),
     "linear-fixed": ARDLinear([0.5, 2.0, 0.25, 1.0, 4.0], "fixed"),
     "correlation": Correlation(),
+    "independent": Independent(),
 }
 GAPPY = np.array(
     [
@@ -90,7 +91,7 @@ def test_clone_theta_and_bounds(kernel, X):
 
 
 def test_repr_evaluates_to_the_kernel(kernel, X):
-    again = eval(repr(kernel), {"ARDLinear": ARDLinear, "Correlation": Correlation})
+    again = eval(repr(kernel), {name: getattr(kernels, name) for name in kernels.__all__})
     assert type(again) is type(kernel)
     assert_allclose(again(X), kernel(X))
 
@@ -100,7 +101,7 @@ def test_arithmetic(kernel, X):
     assert_allclose(combined(X), (2.0 * kernel(X) + 0.5 * np.eye(6)) ** 2)
     assert combined.theta.shape == (kernel.n_dims + 2,)
     assert combined.bounds.shape == (kernel.n_dims + 2, 2)
-    assert not combined.is_stationary()
+    assert combined.is_stationary() == kernel.is_stationary() == (type(kernel) is Independent)
     assert (kernel * kernel)(X).shape == (6, 6)
 
 

@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
-
 from benchmarks import order_active, order_tables
 from benchmarks.order_tables import Cell, _error, draw_pairs
+from numpy.testing import assert_allclose, assert_array_equal
 
 
 def test_pairs_are_won_and_training_is_not_tested():
