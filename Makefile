@@ -43,6 +43,7 @@ format: $(VENV)/.dev  ## rewrite the sources in the project's format
 
 bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.order_speed
 
 # What is in benchmarks/results is not computed again; remove a file there to start anew.
 BENCHMARK := $(ONE_THREAD) $(BIN)/python -m ordinalgp.benchmark

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.order_active sine|boston`` asks one batch after another, refits after each,
 and records the error on all pairs (sine) or 20,000 of them (Boston); beside it random pairs.
-Results are appended to a file as they come, and the same command goes on where it was stopped.
+Results are appended to a file as they come; the same command goes on where it was stopped.
 """
 
 import argparse
@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.data import ROOT
-from benchmarks.gpor_tables import _open_results, read_records
-from benchmarks.order_tables import Array, _error, draw_pairs, load_items
+from benchmarks.order_tables import ROOT, Array, _error, draw_pairs, load_items
 from ordinalgp import PreferenceGP
+from ordinalgp.benchmark.runner import open_results, read_records
 from ordinalgp.datasets import make_sine_comparisons
 
 # problem: (random pairs to begin with, pairs in a batch, last number of pairs by strategy)
@@ -89,7 +88,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/active.jsonl")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    with _open_results(options.output) as results:
+    with open_results(options.output) as results:
         done = {(r["problem"], r["seed"], r["strategy"]) for r in read_records(options.output)}
         for seed in range(1, options.repetitions + 1):
             for name in options.problems:

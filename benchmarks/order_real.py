@@ -17,8 +17,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.data import data_folder
 from ordinalgp import PreferenceGP
+from ordinalgp.benchmark.protocol import data_folder
 from ordinalgp.kernels import Independent
 from ordinalgp.model_selection import ComparisonClassifier, ComparisonKFold
 
@@ -150,7 +150,8 @@ def rows(name: str) -> Iterator[str]:
                 proba, codes = held_out(model, X, pairs, y, folds)
             loss = -np.log(proba[np.arange(len(codes)), codes])
             se = loss.std() / np.sqrt(len(loss))
-            accuracy = np.mean(proba.argmax(axis=1) == codes)
+            top = np.isclose(proba, proba.max(axis=1, keepdims=True))  # equal chances share it
+            accuracy = np.mean(top[np.arange(len(codes)), codes] / top.sum(axis=1))
             ties = ""
             if proba.shape[1] == 3:
                 expected, spread = (

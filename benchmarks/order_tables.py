@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Kernel
 from threadpoolctl import threadpool_limits
 
 import ordinalgp
-from benchmarks.data import ROOT, _inputs, _standardise, data_folder
-from benchmarks.gpor_tables import Record, _open_results, read_records
 from ordinalgp import PreferenceGP
+from ordinalgp.benchmark.protocol import fetch, standardise
+from ordinalgp.benchmark.runner import Record, open_results, read_records
 from ordinalgp.kernels import Independent
 
 Array = NDArray[np.float64]
@@ -66,6 +65,9 @@ def _model(name: str, d: int) -> PreferenceGP:
 MODELS = ("la", "la2", "ep", "ep2", "ep2-ard", "ep2-own")
 
 
+ROOT = Path(__file__).resolve().parents[1]
+
+
 class Cell(NamedTuple):
     """One fit."""
 
@@ -77,10 +79,9 @@ class Cell(NamedTuple):
 
 def load_items(name: str) -> tuple[Array, Array]:
     """Standardised items and their targets."""
-    folder = data_folder()
-    y = pd.read_csv(folder / f"{name}.csv")["target"].to_numpy(dtype=float)
-    X, _ = _standardise(_inputs(folder, name), np.ones(len(y), dtype=bool))
-    return X, y
+    data = fetch(name)
+    X, _ = standardise(data.features(), np.ones(len(data.target), dtype=bool))
+    return X, data.target
 
 
 def draw_pairs(y: Array, m: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -128,7 +129,7 @@ def _error(utility: Array, pairs: NDArray[np.intp]) -> float:
 
 def run(cells: Sequence[Cell], path: Path) -> None:
     """Compute the cells that ``path`` lacks, and append each as one line."""
-    with _open_results(path) as results, threadpool_limits(1):
+    with open_results(path) as results, threadpool_limits(1):
         done = {_cell_of(record) for record in read_records(path)}
         missing = [cell for cell in cells if cell not in done]
         for i, cell in enumerate(missing, 1):

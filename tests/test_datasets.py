@@ -14,6 +14,7 @@ from ordinalgp.datasets import (
     make_five_ranks_1d,
     make_product_ranks,
     make_ratings,
+    make_sine_comparisons,
     make_three_ranks,
 )
 
@@ -153,3 +154,22 @@ def test_demo_says_what_it_holds():
     with pytest.raises(FrozenInstanceError):
         demo.X = None
     assert "array" not in repr(demo)
+
+
+def test_sine_comparisons_are_won_by_the_larger_sine():
+    X, pairs = make_sine_comparisons(400, n_items=30, random_state=1)
+    assert X.shape == (30, 1)
+    assert np.abs(X).max() <= np.pi
+    assert np.all(np.sin(X[pairs[:, 0]]) > np.sin(X[pairs[:, 1]]))
+    assert set(pairs.ravel().tolist()) == set(range(30))
+    assert len(np.unique(np.sort(pairs, axis=1), axis=0)) > 200
+    few, first = make_sine_comparisons(10, n_items=30, random_state=1)
+    assert_array_equal(few, X)
+    assert_array_equal(first, pairs[:10])
+
+
+def test_sine_comparisons_need_two_items():
+    _, pairs = make_sine_comparisons(5, n_items=2, random_state=0)
+    assert_array_equal(np.sort(pairs, axis=1), [[0, 1]] * 5)
+    with pytest.raises(ValueError, match="n_items must be at least 2"):
+        make_sine_comparisons(5, n_items=1)

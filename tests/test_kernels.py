@@ -13,7 +13,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
 from ordinalgp import kernels
-from ordinalgp.kernels import ARDLinear, Correlation
+from ordinalgp.kernels import ARDLinear, Correlation, Independent
 
 CASES = {
     "linear": ARDLinear(0.5),
@@ -21,6 +21,7 @@ CASES = {
     "linear-ard": ARDLinear([0.5, 2.0, 0.25, 1.0, 4.0], (1e-3, 1e3)),
     "linear-fixed": ARDLinear([0.5, 2.0, 0.25, 1.0, 4.0], "fixed"),
     "correlation": Correlation(),
+    "independent": Independent(),
 }
 GAPPY = np.array(
     [
@@ -90,7 +91,7 @@ def test_clone_theta_and_bounds(kernel, X):
 
 
 def test_repr_evaluates_to_the_kernel(kernel, X):
-    again = eval(repr(kernel), {"ARDLinear": ARDLinear, "Correlation": Correlation})
+    again = eval(repr(kernel), {name: getattr(kernels, name) for name in kernels.__all__})
     assert type(again) is type(kernel)
     assert_allclose(again(X), kernel(X))
 
@@ -100,7 +101,7 @@ def test_arithmetic(kernel, X):
     assert_allclose(combined(X), (2.0 * kernel(X) + 0.5 * np.eye(6)) ** 2)
     assert combined.theta.shape == (kernel.n_dims + 2,)
     assert combined.bounds.shape == (kernel.n_dims + 2, 2)
-    assert not combined.is_stationary()
+    assert combined.is_stationary() == kernel.is_stationary() == (type(kernel) is Independent)
     assert (kernel * kernel)(X).shape == (6, 6)
 
 
@@ -177,3 +178,15 @@ def test_correlation_is_finite_bounded_and_positive(X):
 def test_correlation_knows_one_way_to_fill_gaps():
     with pytest.raises(ValueError, match="missing is 'median', but only 'mean' is known"):
         Correlation(missing="median")(GAPPY)
+
+
+def test_independent_rows_remember_themselves():
+    X = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 1.0]])
+    K = Independent()(X)
+    assert_array_equal(K, [[1, 0, 1], [0, 1, 0], [1, 0, 1]])
+    assert_array_equal(Independent()(X, X[1:]), K[:, 1:])  # where WhiteKernel would forget
+    assert_array_equal(Independent().diag(X), np.ones(3))
+    assert Independent()(X, eval_gradient=True)[1].shape == (3, 3, 0)
+    assert Independent().is_stationary()
+    both = 2.0 * Independent() + 1.0
+    assert_array_equal(both.clone_with_theta(both.theta)(X), 2 * K + 1)

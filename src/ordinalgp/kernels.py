@@ -17,6 +17,14 @@ __all__ = ["ARDLinear", "Correlation", "Independent"]
 Bounds = tuple[float, float] | ArrayLike | Literal["fixed"]
 
 
+def _refuse_gradient(eval_gradient: bool) -> None:
+    if eval_gradient:
+        raise ValueError(
+            "eval_gradient=True was given together with Y, but the gradient is defined for "
+            "k(X, X) only. Leave out Y or set eval_gradient=False."
+        )
+
+
 class _InnerProduct(Kernel):
     """A kernel ``k(x, x') = z(x) z(x')`` that is the inner product of explicit features ``z``."""
 
@@ -63,11 +71,7 @@ class _InnerProduct(Kernel):
         if Y is None:
             K = Z @ Z.T
             return (K, self._gradient(K, Z)) if eval_gradient else K
-        if eval_gradient:
-            raise ValueError(
-                "eval_gradient=True was given together with Y, but the gradient is defined for "
-                "k(X, X) only. Leave out Y or set eval_gradient=False."
-            )
+        _refuse_gradient(eval_gradient)
         return Z @ self._z(Y).T
 
     def diag(self, X: ArrayLike) -> FloatArray:
@@ -262,6 +266,7 @@ class Independent(Kernel):
         K_gradient : array of shape (n, n, 0)
             Only with ``eval_gradient=True``.
         """
+        _refuse_gradient(eval_gradient and Y is not None)
         left = np.atleast_2d(np.asarray(X, dtype=float))
         right = left if Y is None else np.atleast_2d(np.asarray(Y, dtype=float))
         same = np.ones((len(left), len(right)), dtype=bool)

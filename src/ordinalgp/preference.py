@@ -55,6 +55,18 @@ class Ranking:
     """Items from best to worst, as :meth:`PreferenceGP.rank` returns them.
 
     All arrays have one entry for each item, the best first.
+
+    Examples
+    --------
+    >>> from ordinalgp import PreferenceGP
+    >>> teams = ["Ajax", "Bayern", "Celtic"]
+    >>> games = [("Bayern", "Ajax"), ("Bayern", "Celtic"), ("Ajax", "Celtic")]
+    >>> model = PreferenceGP("independent", noise=1.0, random_state=0).fit(teams, games)
+    >>> ranking = model.rank(teams)
+    >>> ranking.items.tolist()
+    ['Bayern', 'Ajax', 'Celtic']
+    >>> print(f"{ranking.best_proba[0]:.1f}, give or take {ranking.best_proba_error[0]:.3f}")
+    0.7, give or take 0.005
     """
 
     order: IntArray = field(repr=False)

@@ -569,3 +569,13 @@ def test_weight_space_is_function_space(rows, likelihood, smoothing, objective):
     assert isinstance(ours, Moments)
     assert_allclose(ours.mean, theirs.mean, atol=1e-10)
     assert_allclose(ours.var, theirs.var, atol=1e-10)
+
+
+def test_distinct_rows_leave_the_projection_as_it_was():
+    """An item compared with its own twin: two entries in one column, which cancel."""
+    A = Differences(np.array([0, 2, 0]), np.array([1, 2, 1]), 3)
+    before = A.matrix.toarray()
+    distinct, where = A.distinct
+    assert_allclose(A.matrix.toarray(), before)
+    assert_allclose(A.scatter(np.ones(3)), before.T @ before)
+    assert_allclose(distinct.apply(np.eye(3))[where], before)

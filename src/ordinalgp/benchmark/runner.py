@@ -76,7 +76,7 @@ def run(
     """
     cells = list(dict.fromkeys(cells))
     stamp = version_stamp()
-    with _open_results(path) as results:
+    with open_results(path) as results:
         done = by_cell(read_records(path))
         if failed == "again":
             done = {cell: record for cell, record in done.items() if "error" not in record}
@@ -137,7 +137,7 @@ def read_records(path: Path) -> list[Record]:
         raise ValueError(f"{path} has a line that is not JSON ({error}). Remove it.") from None
 
 
-def _open_results(path: Path) -> BinaryIO:
+def open_results(path: Path) -> BinaryIO:
     """Open for unbuffered appending by one process, without a torn last line."""
     path.parent.mkdir(parents=True, exist_ok=True)
     results: Any = open(path, "ab", buffering=0)  # noqa: SIM115, the caller closes

@@ -99,13 +99,12 @@ class RankingDisplay(Display):
         place = np.arange(len(self.names))
         style = {"fmt": "o", "color": "black", "ms": 5, "capsize": 3, "lw": 1}
         self.intervals_ = ax.errorbar(self.mean, place, xerr=self.half_width, **style)
-        right = (self.mean + self.half_width).max()
+        beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "small"}
         for row, p in enumerate(self.best_proba):
-            text = f" {p:.0%}" if p >= 0.005 else " <1%"
-            ax.annotate(text, (right, row), va="center", fontsize="small", annotation_clip=False)
-        ax.annotate(" best", (right, -0.9), va="center", fontsize="small", annotation_clip=False)
+            ax.text(1.01, row, f"{p:.0%}" if p >= 0.005 else "<1%", **beside)
+        ax.text(1.01, -0.9, "best", **beside)
         ax.set_yticks(place, self.names)
-        ax.set_ylim(len(self.names) - 0.5, -1.4)
+        ax.set_ylim(len(self.names) - 0.5, -0.5)
         ax.set_xlabel(f"utility less the average ({self.coverage:.0%} intervals)")
         ax.grid(axis="y", alpha=0.3)
 
