@@ -6,10 +6,12 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from ordinalgp import OrdinalGPClassifier
-from ordinalgp.datasets import make_three_ranks
-from ordinalgp.plots import ContourDisplay, LatentDisplay
+from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
+from ordinalgp.datasets import make_five_ranks_1d, make_three_ranks
+from ordinalgp.plots import ContourDisplay, LatentDisplay, PosteriorDisplay
 
 FOLDER = Path(__file__).parent
 
@@ -32,5 +34,22 @@ def three_ranks(path: Path) -> None:
     plt.close(figure)
 
 
+def five_ranks(path: Path) -> None:
+    """Draw Figure 1 of Srijith et al. (2012): mean and confidence of EP and of least squares."""
+    X, y = make_five_ranks_1d(random_state=0)
+    models = {
+        "Expectation propagation": OrdinalGPClassifier(),
+        "Probabilistic least squares": LeastSquaresOrdinalClassifier(),
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained", sharey=True)
+    for ax, (name, model) in zip(axes, models.items(), strict=True):
+        fitted = make_pipeline(StandardScaler(), model).fit(X, y)
+        PosteriorDisplay.from_estimator(fitted, X, y, kind="levels", feature_names=["x"], ax=ax)
+        ax.set_title(name)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
 if __name__ == "__main__":
     three_ranks(FOLDER / "three-ranks.png")
+    five_ranks(FOLDER / "five-ranks.png")
