@@ -93,6 +93,16 @@ def test_the_score_is_near_the_exact_models(inference):
     assert many.inducing_points_.shape == (30, 3)
 
 
+@pytest.mark.usefixtures("_small_stages")
+def test_a_warm_start_leaves_fewer_passes_and_the_same_answer(monkeypatch):
+    cold = model().fit(X, Y)
+    monkeypatch.setattr(_large, "WARM_ROWS", 600)
+    warm = model().fit(X, Y)
+    assert warm.n_iter_ <= cold.n_iter_
+    scores = [log_score(Y_NEW, m.category_proba(X_NEW)) for m in (warm, cold)]
+    assert_allclose(scores[0], scores[1], atol=2e-3)
+
+
 def test_auto_is_exact_up_to_2000_rows():
     quick = {"inducing": "auto", "optimizer": None, "kernel": RBF(0.3)}
     assert not hasattr(model(**quick).fit(X[:60], Y[:60]), "inducing_points_")

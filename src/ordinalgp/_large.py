@@ -15,6 +15,7 @@ from ordinalgp._chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
 from ordinalgp._induced import (
     SAMPLE_ROWS,
     SUBSET_ROWS,
+    WARM_ROWS,
     Passes,
     Settled,
     absorb,
@@ -113,7 +114,7 @@ class LargeClassifier(LatentClassifier):
             if rows.n_rows <= SAMPLE_ROWS:
                 settled = self._settle_at_once(task)
             else:
-                start = self._start(task, saved)
+                task, start = self._start(task, saved, rows)
                 if not saved:
                     store.save(
                         theta=task.theta, Z=task.Z, precision=start.precision, shift=start.shift
@@ -194,11 +195,22 @@ class LargeClassifier(LatentClassifier):
         )
         return task.at(saved["theta"])
 
-    def _start(self, task: InducedTask, saved: dict[str, Any]) -> InducedPosterior:
+    def _start(
+        self, task: InducedTask, saved: dict[str, Any], rows: ChunkedRows
+    ) -> tuple[InducedTask, InducedPosterior]:
+        """Where the passes over all rows begin."""
         if saved:
             inducing = Inducing(task.kernel, task.Z)
-            return InducedPosterior(inducing, np.asfortranarray(saved["precision"]), saved["shift"])
-        return posterior_on_sample(task.relaxed())[0]
+            precision = np.asfortranarray(saved["precision"])
+            return task, InducedPosterior(inducing, precision, saved["shift"])
+        posterior = posterior_on_sample(task.relaxed())[0]
+        if rows.n_rows <= 3 * WARM_ROWS:
+            return task, posterior
+        part = ArrayRows(rows.sample(WARM_ROWS, check_random_state(self.random_state)))
+        learn = self.optimizer is not None
+        passes = Passes(part, task, SiteStore(WARM_ROWS), self.n_jobs, self.verbose, learn)
+        warm = passes.settle(posterior, {})
+        return warm.task, warm.posterior
 
     def _settle_at_once(self, task: InducedTask) -> Settled:
         posterior, found, value = posterior_on_sample(task)
