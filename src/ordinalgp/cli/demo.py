@@ -117,7 +117,7 @@ def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, Flo
 
 
 def _heading(text: str) -> None:
-    console().print(f"\n{text}\n", style="bold cyan")
+    console().print(f"\n{text}\n", style="bold cyan", soft_wrap=True)
 
 
 def _introduce(data: DemoData) -> None:

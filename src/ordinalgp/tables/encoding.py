@@ -46,9 +46,11 @@ class NumberColumn:
         low, high = float(filled.min()), float(filled.max())
         if low == high:  # where the mean and the standard deviation would be rounding errors
             return cls(name, median, low, 1.0, low, high, int(missing.sum()))
-        mean = float(filled.mean())
-        largest = max(high - mean, mean - low)  # squares of 1e-200 or 1e200 are no numbers
-        scale = largest * float(np.sqrt(np.mean(((filled - mean) / largest) ** 2)))
+        with np.errstate(over="ignore"):
+            mean, scale = float(filled.mean()), float(filled.std())
+        if scale == 0 or not np.isfinite(scale):  # squares of 1e-200 and 1e200 are no numbers
+            largest = max(high - mean, mean - low)
+            scale = largest * float(((filled - mean) / largest).std())
         return cls(name, median, mean, scale, low, high, int(missing.sum()))
 
     @property
