@@ -100,7 +100,9 @@ def main() -> None:
                         os.fsync(results.fileno())
     for name in options.problems:
         for error, size, share in savings(read_records(options.output), name):
-            print(f"| {name} | {100 * error:.1f} % | {size} | {share:.0%} |")
+            last = PLANS[name][2]["information"] / size
+            needed = f"above {last:.0%}" if np.isnan(share) else f"{share:.0%}"
+            print(f"| {name} | {100 * error:.1f} % | {size} | {needed} |")
 
 
 if __name__ == "__main__":
