@@ -11,9 +11,6 @@ import ordinalgp
 pytest.importorskip("typer")
 from ordinalgp.cli.main import build
 
-if not hasattr(ordinalgp, "PreferenceGP"):
-    pytest.skip("this version has no PreferenceGP", allow_module_level=True)
-
 ITEMS = (
     "film,year,genre\nAlien,1979,horror\nBrazil,1985,satire\nCasablanca,1942,drama\nDune,2021,\n"
 )

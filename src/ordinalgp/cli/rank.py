@@ -39,9 +39,8 @@ _SHOWN = 10
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command, where this version has the model."""
-    if hasattr(ordinalgp, "PreferenceGP"):
-        command(app, "rank", "ordinalgp rank items.csv comparisons.csv -o ranking.csv")(rank)
+    """Add the command."""
+    command(app, "rank", "ordinalgp rank items.csv comparisons.csv -o ranking.csv")(rank)
 
 
 def rank(
