@@ -639,7 +639,6 @@ def test_relations_are_saved_too(tmp_path):
         ("noise", -1.0),
         ("steps", np.array([1.0])),
         ("inference", "magic"),
-        ("levels_", np.array([1])),
         ("tau", np.array([-1.0, 1.0])),
     ],
 )
