@@ -23,7 +23,7 @@ SOURCES = {
 LAYERS = [
     {"_typing"},
     {"core.special", "kernels"},
-    {"core.likelihoods", "core.projections", "core.contraction"},
+    {"core.likelihoods", "core.projections", "core.contraction", "core.columns"},
     {"core.logit", "core.gaussian"},
     {"core.problem"},
     {"core.laplace", "core.ep"},
@@ -33,7 +33,7 @@ LAYERS = [
     {"core.objectives"},
     {"core.bound"},
     {"core.search", "core.hierarchy", "core.relevance"},
-    {"core.least_squares"},
+    {"core.least_squares", "core.sparse_bayes"},
 ]
 PLACE = {name: place for place, layer in enumerate(LAYERS) for name in layer}
 ALONE = ["decisions", "metrics", "_validation"]

@@ -3,7 +3,14 @@
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
 from ordinalgp.persistence import load
+from ordinalgp.sparse import SparseBayesOrdinalClassifier
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["LeastSquaresOrdinalClassifier", "OrdinalGPClassifier", "__version__", "load"]
+__all__ = [
+    "LeastSquaresOrdinalClassifier",
+    "OrdinalGPClassifier",
+    "SparseBayesOrdinalClassifier",
+    "__version__",
+    "load",
+]

@@ -40,6 +40,7 @@ FORMAT, SCHEMA = "ordinalgp-model", 1
 _ESTIMATORS = {
     "OrdinalGPClassifier": "ordinalgp.gp",
     "LeastSquaresOrdinalClassifier": "ordinalgp.least_squares",
+    "SparseBayesOrdinalClassifier": "ordinalgp.sparse",
 }
 _KERNELS: dict[str, Any] = {
     kernel.__name__: kernel
