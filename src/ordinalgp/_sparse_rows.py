@@ -66,9 +66,15 @@ def extended(
         kernel,
         np.concatenate([old.first_row[old.latent], seen + np.arange(len(X))]),
     )
-    order = np.argsort(rows.first_row)
     # An input that was first seen in row k keeps that number, whatever else is merged with it.
-    return rows, order[np.searchsorted(rows.first_row[order], old.first_row)]
+    return rows, places(old.first_row, rows.first_row)
+
+
+def places(numbers: IntArray, among: IntArray) -> IntArray:
+    """Where each of ``numbers`` is in ``among``, all of them different."""
+    order = np.argsort(among)
+    found: IntArray = order[np.searchsorted(among[order], numbers)]
+    return found
 
 
 def draw_candidates(n: int, most: int | None, always: IntArray, rng: Any) -> IntArray:

@@ -19,6 +19,7 @@ from ordinalgp._sparse_rows import (
     basis_columns,
     draw_candidates,
     extended,
+    places,
     sparse_rows,
 )
 from ordinalgp._sparse_state import SparseState
@@ -260,12 +261,15 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         rows = sparse_rows(X, levels.codes, weights, kernel)
         rng = check_random_state(self.random_state)
         self.n_rows_seen_, self.width_path_ = len(X), np.empty((0, 2))
+        first = rows.latent[first_rows(rows.codes, rng)]
+        model = self._first_model(rows, first)
         if self.kernel is None:
-            kernel = self._best_width(rows, rng)
-        always = rows.latent[first_rows(rows.codes, rng)]
-        candidates = draw_candidates(len(rows.inputs), self._most_candidates, always, rng)
-        first = always if self.training == "incremental" else candidates
-        model = self._first_model(rows, np.searchsorted(candidates, first))
+            kernel, model = self._best_width(rows, model, rng)
+        most = self._most_candidates
+        candidates = draw_candidates(len(rows.inputs), most, model.index, rng)
+        if self.training == "batch":
+            model = self._first_model(rows, candidates)
+        model = replace(model, index=np.searchsorted(candidates, model.index))
         return self._train(rows, candidates, kernel, model)
 
     def _first_model(self, rows: SparseRows, inside: IntArray) -> Relevant:
@@ -289,7 +293,10 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         return self._train(rows, candidates, self.kernel_, model)
 
     def _train(self, rows: SparseRows, candidates: IntArray, kernel: Any, model: Relevant) -> Self:
-        _warn_if_extreme(kernel, rows.inputs[candidates])
+        problem = _extreme(kernel, rows.inputs[candidates])
+        if problem is not None and self.kernel is not None:
+            text = f"The kernel {kernel} is {problem}. Give another, or None to choose a width."
+            warnings.warn(text, UserWarning, stacklevel=5)
         task = self._task(rows, candidates, kernel, self.tol, self.max_iter)
         found = train(task, model, grow=self.training == "incremental")
         if self.verbose:
@@ -334,23 +341,27 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         self.weights_, self.weights_covariance_ = model.weights, covariance
         self.alpha_ = model.alpha
 
-    def _best_width(self, rows: SparseRows, rng: np.random.RandomState) -> RBF:
-        """Try widths on some of the rows, one of each level among them."""
-        n, first = len(rows.codes), first_rows(rows.codes, rng)
-        chosen = draw_candidates(n, _WIDTH_ROWS, first, rng)
-        few, first = rows.take(chosen), np.searchsorted(chosen, first)
+    def _best_width(
+        self, rows: SparseRows, model: Relevant, rng: np.random.RandomState
+    ) -> tuple[RBF, Relevant]:
+        """Try widths on some of the rows, and go on from the best one's model."""
+        first = np.flatnonzero(np.isin(rows.latent, model.index))
+        few = rows.take(draw_candidates(len(rows.codes), _WIDTH_ROWS, first, rng))
+        place = places(few.first_row, rows.first_row)
+        start = replace(model, index=np.searchsorted(place, model.index))
         spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
-        start = np.sqrt(few.inputs.shape[1]) * spread
-        model = self._first_model(few, few.latent[first])
 
-        def evidence(width: float) -> float:
+        def trial(width: float) -> tuple[float, Relevant]:
+            if _extreme(RBF(width), few.inputs) is not None:
+                return -np.inf, start
             every = np.arange(len(few.inputs))
             task = self._task(few, every, RBF(width), max(self.tol, _WIDTH_TOL), _WIDTH_ROUNDS)
-            return train(task, model, grow=True).value
+            found = train(task, start, grow=True)
+            return found.value, found.model
 
-        found = search_width(evidence, start, self.n_jobs)
+        found = search_width(trial, np.sqrt(few.inputs.shape[1]) * spread, self.n_jobs)
         self.width_path_ = np.column_stack([found.widths, found.values])
-        return RBF(found.best)
+        return RBF(found.best), replace(found.model, index=place[found.model.index])
 
     # ------------------------------------------------------------------------- checks
 
@@ -428,17 +439,14 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
 
 
-def _warn_if_extreme(kernel: Any, centres: FloatArray) -> None:
-    """Warn of basis functions that see one row each, or all rows alike."""
+def _extreme(kernel: Any, centres: FloatArray) -> str | None:
+    """Say whether basis functions see one row each, or all rows alike."""
     some = centres[:: max(1, len(centres) // _LOOK_AT)]
     K = np.abs(kernel(some, some))
     scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
     alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
     if len(alike) and alike.max() < _IDENTITY:
-        what = "so narrow that every basis function sees its own row only: nothing carries over"
-    elif len(alike) and alike.min() > _CONSTANT:
-        what = "so wide that all basis functions are the same: predictions hardly depend on X"
-    else:
-        return
-    text = f"The kernel {kernel} is {what}. Standardise X, or use kernel=None to choose a width."
-    warnings.warn(text, UserWarning, stacklevel=6)
+        return "so narrow that every basis function sees its own row only: nothing carries over"
+    if len(alike) and alike.min() > _CONSTANT:
+        return "so wide that all basis functions are the same: predictions hardly depend on X"
+    return None

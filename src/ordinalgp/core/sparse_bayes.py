@@ -25,7 +25,7 @@ _ALIKE = 0.95  # cosine of two columns above which only the better one enters a 
 _FIRST_ADDS, _MOST_ADDS = 4, 64  # in a round: as many as the model has, within these
 _ONE_BY_ONE = 128
 _ATTEMPTS = 12  # at a round that keeps the evidence from falling
-_SEARCH_STEPS = 10  # for the thresholds, in a round
+_SEARCH_STEPS, _LAST_STEPS = 4, 50  # for the thresholds, in a round and at the end
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,33 +113,40 @@ def train(task: SparseTask, model: Relevant, *, grow: bool) -> Trained:
 
     ``grow`` is the incremental algorithm (ISBOR); without it functions only leave (SBOR).
     """
-    path = Path()
+    path, done = Path(), False
     now = _settle(task, model, task.columns(model.index))
     path.extend([START, THRESHOLDS], now.values)
     for n_rounds in range(1, task.max_rounds + 1):  # noqa: B007 (read after the loop)
         pool = _pool(task, now, grow=grow)
-        left = float(np.max(Solution(pool.expansion, pool.alpha).gains().gain))
-        step = None if left <= task.tol else _advance(task, now, pool, grow=grow)
-        if step is None:  # nothing gains, or nothing keeps its promise
-            break
+        here = Solution(pool.expansion, pool.alpha)
+        left = float(np.max(here.gains().gain))
+        many = not grow and len(pool.alpha) > _ONE_BY_ONE
+        if many:  # each alone gains little while there are many of a kind
+            moved = shrink(pool.expansion, pool.alpha)
+            left = max(left, moved.values[-1] - here.value)
+            step: tuple[_Round, Improved] | None
+            step = _settle(task, *_outcome(now, pool, moved.solution)), moved
+        else:
+            step = _advance(task, now, pool) if left > task.tol else None
+        if left <= task.tol or step is None:  # nothing gains, or nothing keeps its promise
+            last, now = now.values[-1], _settle(task, now.model, now.phi, _LAST_STEPS)
+            path.extend([LINEARISE, THRESHOLDS], now.values)
+            if now.values[-1] - last <= task.tol:
+                done = now.found.converged
+                break
+            continue
         now, moved = step
         path.extend(moved.kinds, moved.values)
         path.extend([LINEARISE, THRESHOLDS], now.values)
     covariance = Solution(now.expansion(now.phi), now.model.alpha).covariance
-    done = step is None and now.found.converged
     return Trained(now.model, covariance, now.values[-1], path, left, n_rounds, done)
 
 
-def _advance(
-    task: SparseTask, now: _Round, pool: _Pool, *, grow: bool
-) -> tuple[_Round, Improved] | None:
+def _advance(task: SparseTask, now: _Round, pool: _Pool) -> tuple[_Round, Improved] | None:
     """Take good moves, a quarter as many where they do not raise the evidence at the new mode.
 
     A single move that fails its promise is left out, and the others are tried without it.
     """
-    if not grow and len(pool.alpha) > _ONE_BY_ONE:  # one by one would cost the cube of their number
-        moved = shrink(pool.expansion, pool.alpha)
-        return _settle(task, *_outcome(now, pool, moved.solution)), moved
     refused = np.zeros(len(pool.alpha), dtype=bool)
     most = 2 * len(pool.alpha) + 50
     for _ in range(_ATTEMPTS):
@@ -176,13 +183,15 @@ def _problem(task: SparseTask, model: Relevant, phi: FloatArray) -> Problem:
     return Problem(np.diag(1 / model.alpha), Basis(phi), task.y, model.likelihood, task.counts)
 
 
-def _settle(task: SparseTask, model: Relevant, phi: FloatArray) -> _Round:
+def _settle(
+    task: SparseTask, model: Relevant, phi: FloatArray, steps: int = _SEARCH_STEPS
+) -> _Round:
     """Find the mode, and then the thresholds."""
     problem = _problem(task, model, phi)
     start = Start(None, model.alpha * model.weights)  # type: ignore[arg-type]
     first = _evaluate(problem, start)
-    best = _best_thresholds(problem, first)
-    likelihood = problem.likelihood.clone_with_theta(best.theta)
+    best = _best_thresholds(problem, first, steps)
+    likelihood = model.likelihood.clone_with_theta(best.theta)
     smoothed = best.found.smoothed
     settled = replace(model, weights=best.found.posterior.mean, likelihood=likelihood)
     curvature, slope = -task.counts * smoothed.d2, task.counts * smoothed.d1
@@ -209,7 +218,7 @@ def _evaluate(problem: Problem, start: Start) -> _Point:
     return _Point(problem.likelihood.theta, evaluation.value, gradient, found)
 
 
-def _best_thresholds(problem: Problem, first: _Point) -> _Point:
+def _best_thresholds(problem: Problem, first: _Point, steps: int) -> _Point:
     """L-BFGS-B from ``first``; the best point seen."""
     best = last = first
 
@@ -223,7 +232,7 @@ def _best_thresholds(problem: Problem, first: _Point) -> _Point:
             best = last
         return -last.value, -last.gradient
 
-    options = {"maxiter": _SEARCH_STEPS, "ftol": 1e-9}
+    options = {"maxiter": steps, "ftol": 1e-9}
     bounds = problem.likelihood.bounds[1:]
     minimize(cost, first.theta[1:], jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return best
