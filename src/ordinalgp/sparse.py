@@ -268,15 +268,18 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         most = self._most_candidates
         candidates = draw_candidates(len(rows.inputs), most, model.index, rng)
         if self.training == "batch":
-            model = self._first_model(rows, candidates)
+            alpha = _whole_precision(kernel, rows.inputs, candidates)
+            model = self._first_model(rows, candidates, alpha)
         model = replace(model, index=np.searchsorted(candidates, model.index))
         return self._train(rows, candidates, kernel, model)
 
-    def _first_model(self, rows: SparseRows, inside: IntArray) -> Relevant:
+    def _first_model(
+        self, rows: SparseRows, inside: IntArray, alpha: float = _START_ALPHA
+    ) -> Relevant:
         index, r = np.unique(inside), len(self.categories_)
         observed = np.bincount(rows.codes, rows.counts, minlength=r).astype(float)
-        alpha, weights = np.full(len(index), _START_ALPHA), np.zeros(len(index))
-        return Relevant(index, alpha, weights, OrdinalProbit.from_counts(observed))
+        likelihood, weights = OrdinalProbit.from_counts(observed), np.zeros(len(index))
+        return Relevant(index, np.full(len(index), alpha), weights, likelihood)
 
     def _continue(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
@@ -437,6 +440,17 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
 
     def _level_proba(self, X: Any) -> FloatArray:
         return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
+
+
+def _whole_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:
+    """Precision at which all functions together have the variance of the noise, on average.
+
+    The paper's 0.001 for every one of them lets the latent function pass through all data, where
+    the likelihood has no curvature left and Laplace's evidence a false maximum.
+    """
+    some = inputs[:: max(1, len(inputs) // _LOOK_AT)]
+    phi = kernel(some, inputs[centres])
+    return float(np.einsum("ij,ij->", phi, phi) / len(some)) or 1.0
 
 
 def _extreme(kernel: Any, centres: FloatArray) -> str | None:
