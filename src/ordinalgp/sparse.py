@@ -47,7 +47,11 @@ _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
 _LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
-_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 1000, 0.2, 30
+_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 1000, 1.0, 30
+# What the width is chosen by must also count the precisions, one fitted number for each function:
+# with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
+# log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
+_WIDTH_COST, _WIDTH_BASIS = 2.3, 100
 
 
 class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
@@ -62,7 +66,7 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
     ----------
     kernel : scikit-learn kernel, default=None
         Basis functions. None is the Gaussian kernel with one width, chosen by evidence over a
-        grid that is refined around its best (on at most 1,000 rows). A kernel that is given is
+        grid that is refined around its best (on some 1,000 rows). A kernel that is given is
         kept as it is, so that ``GridSearchCV`` over ``kernel`` works as in the paper.
     training : {"incremental", "batch"}, default="incremental"
         "incremental" (ISBOR) starts with one row of each level and adds, re-estimates and deletes;
@@ -82,8 +86,9 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
     max_iter : int, default=100
         Largest number of rounds; in a round all candidates are scored once.
-    tol : float, default=0.1
-        Training stops when no move raises the log evidence by more than this.
+    tol : float, default=0.3
+        Training stops when no move raises the log evidence by more than this. Larger values give
+        fewer relevance vectors in less time.
     n_jobs : int, default=None
         Number of widths tried at once, through joblib.
     random_state : int, RandomState instance or None, default=None
@@ -119,7 +124,8 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         What each step was: "start", "add", "re-estimate", "delete", "thresholds", or "linearise":
         a new mode, with a new expansion of the likelihood. Only there the path may fall.
     width_path_ : ndarray of shape (n_widths, 2)
-        Widths that were tried, ascending, and their log evidence; empty for a given kernel.
+        Widths that were tried, ascending, and their log evidence, less 2.3 for each function: what
+        fitting its precision is worth. Empty for a given kernel.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that offered a basis function, as row numbers.
     n_rows_seen_ : int
@@ -176,7 +182,7 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         categories: Any = None,
         decision: Any = "mode",
         max_iter: int = 100,
-        tol: float = 0.1,
+        tol: float = 0.3,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -324,7 +330,7 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         memory = _MATRIX_SHARE * check_bytes("memory_limit", self.memory_limit)
         columns = basis_columns(rows, candidates, kernel, memory)
         most = _MOST_BASIS if self.max_basis is None else self.max_basis
-        return SparseTask(columns, rows.codes, rows.counts, tol, max_rounds, most)
+        return SparseTask(columns, rows.codes, rows.counts, tol, max_rounds, int(most))
 
     def _keep(
         self,
@@ -358,9 +364,10 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
             if _extreme(RBF(width), few.inputs) is not None:
                 return -np.inf, start
             every = np.arange(len(few.inputs))
+            most = self.max_basis or _WIDTH_BASIS
             task = self._task(few, every, RBF(width), max(self.tol, _WIDTH_TOL), _WIDTH_ROUNDS)
-            found = train(task, start, grow=True)
-            return found.value, found.model
+            found = train(replace(task, max_basis=min(_WIDTH_BASIS, most)), start, grow=True)
+            return found.value - _WIDTH_COST * len(found.model.index), found.model
 
         found = search_width(trial, np.sqrt(few.inputs.shape[1]) * spread, self.n_jobs)
         self.width_path_ = np.column_stack([found.widths, found.values])
