@@ -245,5 +245,21 @@ def shrink(expansion: Expansion, alpha: FloatArray) -> Improved:
         new = Solution(expansion, after)
         if new.value >= old.value:
             break
-    kinds = [DELETE if np.isinf(after[inside]).any() else RE_ESTIMATE]
-    return Improved(new, kinds, [], [new.value])
+    best = _without_idle(new)
+    kinds = [RE_ESTIMATE] if best is new else [RE_ESTIMATE, DELETE]
+    return Improved(best, kinds, [], [new.value, best.value][: len(kinds)])
+
+
+def _without_idle(solution: Solution) -> Solution:
+    """Delete functions that are better gone, as many at once as the evidence bears."""
+    found = solution.gains()
+    idle = solution.inside[np.isinf(found.alpha[solution.inside])]
+    idle = idle[np.argsort(-found.gain[idle], kind="stable")][: len(solution.inside) - 1]
+    while len(idle):
+        after = solution.alpha.copy()
+        after[idle] = np.inf
+        fewer = Solution(solution.expansion, after)
+        if fewer.value >= solution.value:
+            return fewer
+        idle = idle[: len(idle) // 2]
+    return solution

@@ -23,7 +23,7 @@ from ordinalgp.core.relevance import Expansion, Improved, Solution, entry_gains,
 START, LINEARISE, THRESHOLDS = "start", "linearise", "thresholds"
 _ALIKE = 0.95  # cosine of two columns above which only the better one enters a round
 _FIRST_ADDS, _MOST_ADDS = 4, 64  # in a round: as many as the model has, within these
-_ONE_BY_ONE = 128
+_ONE_BY_ONE = 128  # functions from which on batch training only moves all of them at once
 _ATTEMPTS = 12  # at a round that keeps the evidence from falling
 _SEARCH_STEPS, _LAST_STEPS = 4, 50  # for the thresholds, in a round and at the end
 
@@ -113,21 +113,21 @@ def train(task: SparseTask, model: Relevant, *, grow: bool) -> Trained:
 
     ``grow`` is the incremental algorithm (ISBOR); without it functions only leave (SBOR).
     """
-    path, done = Path(), False
+    path, done, shrinking = Path(), False, True
     now = _settle(task, model, task.columns(model.index))
     path.extend([START, THRESHOLDS], now.values)
     for n_rounds in range(1, task.max_rounds + 1):  # noqa: B007 (read after the loop)
         pool = _pool(task, now, grow=grow)
         here = Solution(pool.expansion, pool.alpha)
         left = float(np.max(here.gains().gain))
-        many = not grow and len(pool.alpha) > _ONE_BY_ONE
-        if many:  # each alone gains little while there are many of a kind
+        step = None
+        if not grow and shrinking:  # each alone gains little while there are many of a kind
             moved = shrink(pool.expansion, pool.alpha)
             left = max(left, moved.values[-1] - here.value)
-            step: tuple[_Round, Improved] | None
             step = _settle(task, *_outcome(now, pool, moved.solution)), moved
-        else:
-            step = _advance(task, now, pool) if left > task.tol else None
+            shrinking = step[0].values[-1] > now.values[-1] or len(pool.alpha) > _ONE_BY_ONE
+        elif left > task.tol:
+            step = _advance(task, now, pool)
         if left <= task.tol or step is None:  # nothing gains, or nothing keeps its promise
             last, now = now.values[-1], _settle(task, now.model, now.phi, _LAST_STEPS)
             path.extend([LINEARISE, THRESHOLDS], now.values)
