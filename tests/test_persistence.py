@@ -27,7 +27,13 @@ from sklearn.gaussian_process.kernels import (
 )
 
 import ordinalgp
-from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier, load, persistence
+from ordinalgp import (
+    LeastSquaresOrdinalClassifier,
+    OrdinalGPClassifier,
+    SparseBayesOrdinalClassifier,
+    load,
+    persistence,
+)
 from ordinalgp.kernels import ARDLinear, Correlation
 
 RNG = np.random.default_rng(0)
@@ -84,6 +90,14 @@ CASES = {
     "least squares": (LeastSquaresOrdinalClassifier(), X, CODES, None, X_NEW),
     "least squares, words and weights": (
         LeastSquaresOrdinalClassifier(RBF(2.0), optimizer=None, categories=LEVELS),
+        FRAME.round(),
+        NAMES,
+        np.arange(24) % 4,
+        FRAME[:5],
+    ),
+    "sparse": (SparseBayesOrdinalClassifier(random_state=0), X, CODES, None, X_NEW),
+    "sparse, words and weights": (
+        SparseBayesOrdinalClassifier(RBF(2.0), random_state=0, categories=LEVELS),
         FRAME.round(),
         NAMES,
         np.arange(24) % 4,
