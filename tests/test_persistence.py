@@ -166,7 +166,8 @@ def assert_same_model(left, right, inputs):
         assert_same(getattr(left, name), getattr(right, name), name)
     for method in ("predict", "predict_proba", "category_proba", "latent_mean_and_variance"):
         assert_same(getattr(left, method)(inputs), getattr(right, method)(inputs), method)
-    assert_same(left.loo_proba(), right.loo_proba())
+    if hasattr(left, "loo_proba"):
+        assert_same(left.loo_proba(), right.loo_proba())
     one, other = (objective_of(model) for model in (left, right))
     assert one() == other()
     (value, slope), (value_too, slope_too) = one(eval_gradient=True), other(eval_gradient=True)
