@@ -23,7 +23,7 @@ SOURCES = {
 LAYERS = [
     {"_typing"},
     {"core.special", "kernels"},
-    {"core.likelihoods", "core.projections", "core.contraction"},
+    {"core.likelihoods", "core.projections", "core.contraction", "core.columns"},
     {"core.logit", "core.margins", "core.information", "core.gaussian"},
     {"core.problem"},
     {"core.laplace", "core.ep"},
@@ -34,7 +34,7 @@ LAYERS = [
     {"core.bound"},
     {"core.search", "core.hierarchy", "core.relevance"},
     {"core.inducing"},
-    {"core.least_squares", "core.streaming", "core.induced_evidence"},
+    {"core.least_squares", "core.streaming", "core.induced_evidence", "core.sparse_bayes"},
 ]
 PLACE = {name: place for place, layer in enumerate(LAYERS) for name in layer}
 ALONE = ["decisions", "metrics", "_validation"]

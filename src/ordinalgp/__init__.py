@@ -4,6 +4,7 @@ from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
 from ordinalgp.persistence import load
 from ordinalgp.preference import PreferenceGP, Ranking
+from ordinalgp.sparse import SparseBayesOrdinalClassifier
 
 __version__ = "0.1.0.dev0"
 
@@ -12,6 +13,7 @@ __all__ = [
     "OrdinalGPClassifier",
     "PreferenceGP",
     "Ranking",
+    "SparseBayesOrdinalClassifier",
     "__version__",
     "load",
 ]

@@ -263,6 +263,23 @@ def check_number(
         raise ValueError(f"{name} must be a number above {above}, but is {value!r}.")
 
 
+def check_bytes(name: str, value: Any) -> float:
+    """Return a number of bytes, also from text like "512MB" or "1.5 GB" (powers of ten)."""
+    units = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+    text = str(value).strip().upper()
+    number = text.rstrip("BKMGT ")
+    try:
+        size = float(number) * units[text[len(number) :].strip()]
+    except (KeyError, ValueError):
+        size = math.nan
+    if isinstance(value, bool) or not 0 < size < math.inf:
+        raise ValueError(
+            f"{name} must be a positive number of bytes or text like '512MB' or '1GB', "
+            f"but is {value!r}."
+        )
+    return size
+
+
 def available_memory() -> int | None:
     """Bytes that new arrays can take, or None where the system does not tell."""
     try:

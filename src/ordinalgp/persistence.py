@@ -41,6 +41,7 @@ _ESTIMATORS = {
     "LeastSquaresOrdinalClassifier": "ordinalgp.least_squares",
     "TableModel": "ordinalgp.tables.model",
     "PreferenceGP": "ordinalgp.preference",
+    "SparseBayesOrdinalClassifier": "ordinalgp.sparse",
 }
 _KERNELS: dict[str, Any] = {
     kernel.__name__: kernel

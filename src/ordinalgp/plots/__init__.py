@@ -18,6 +18,7 @@ from ordinalgp.plots.evidence import EvidenceDisplay
 from ordinalgp.plots.latent import LatentDisplay
 from ordinalgp.plots.posterior import PosteriorDisplay
 from ordinalgp.plots.relevance import RelevanceDisplay
+from ordinalgp.plots.relevance_vectors import RelevanceVectorsDisplay
 
 __all__ = [
     "CalibrationDisplay",
@@ -30,5 +31,6 @@ __all__ = [
     "PosteriorDisplay",
     "RankingDisplay",
     "RelevanceDisplay",
+    "RelevanceVectorsDisplay",
     "use_files_only",
 ]

@@ -1,0 +1,110 @@
+"""What a file keeps of a sparse Bayesian classifier: the model, and its rows to go on with."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalgp._gp_state import _FINITE, _LINK, _POSITIVE
+from ordinalgp._sparse_rows import SparseRows
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import allows_missing, check_kernel, class_positions
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.sparse_bayes import Relevant
+
+_ROWS = {
+    "inputs": ("f", "N d"),
+    "latent": ("i", "M", 0, "N"),
+    "codes": ("i", "M", 0, "r"),
+    "counts": ("f", "M", *_POSITIVE),
+    "first_row": ("i", "N", 0, np.inf),
+}
+
+
+class SparseState:
+    """Gives the estimator ``_get_state`` and ``_set_state``, for :mod:`ordinalgp.persistence`."""
+
+    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "categories_": ("biufUSMO", "r"),
+        "classes_": ("biufUSMO", "k"),
+        "converged_": ("b", ""),
+        "n_iter_": ("i", ""),
+        "n_rows_seen_": ("i", ""),
+        "log_marginal_likelihood_value_": ("f", ""),
+        "evidence_path_": ("f", "steps"),
+        "evidence_moves_": ("U", "steps"),
+        "width_path_": ("f", "widths two"),
+        "feature_names": ("O", "names"),
+        "kernel": ("O", ""),
+        **_ROWS,
+        "candidates": ("i", "C", 0, "N"),
+        "index": ("i", "P", 0, "C"),
+        "alpha": ("f", "P", *_POSITIVE),
+        "weights": ("f", "P", *_FINITE),
+        "covariance": ("f", "P P", *_FINITE),
+        **_LINK,
+    }
+    _rows: SparseRows
+    _candidates: IntArray
+    _model: Relevant
+    _check_parameters: Any
+    _keep: Any
+    kernel_: Any
+    weights_covariance_: FloatArray
+    categories_: NDArray[Any]
+    n_features_in_: int
+    feature_names_in_: Any
+
+    def _attributes(self) -> list[str]:
+        return [name for name in self._state_spec if name.endswith("_")]
+
+    def _get_state(self) -> dict[str, Any]:
+        """Collect what a file keeps."""
+        self._check_parameters()
+        model = self._model
+        return {
+            **{name: getattr(self, name) for name in self._attributes()},
+            "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+            "kernel": self.kernel_,
+            **{name: getattr(self._rows, name) for name in _ROWS},
+            "candidates": self._candidates,
+            **{name: getattr(model, name) for name in ("index", "alpha", "weights")},
+            "covariance": self.weights_covariance_,
+            **{name: getattr(model.likelihood, name) for name in _LINK},
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Become the fitted estimator of a file."""
+        self._check_parameters()
+        _check_parts(state)
+        for name in self._attributes():
+            setattr(self, name, state[name])
+        self.n_features_in_ = state["inputs"].shape[1]
+        if len(state["feature_names"]):
+            self.feature_names_in_ = state["feature_names"]
+        likelihood = OrdinalProbit(*(state[name] for name in _LINK))
+        model = Relevant(state["index"], state["alpha"], state["weights"], likelihood)
+        rows = SparseRows(*(state[name] for name in _ROWS))
+        self._keep(rows, state["candidates"], state["kernel"], model, state["covariance"])
+
+
+def _check_parts(state: dict[str, Any]) -> None:
+    """Raise unless the parts of a saved state agree."""
+    kernel, X = state["kernel"], state["inputs"]
+    check_kernel(kernel)
+    gaps = allows_missing(kernel)
+    parts = {
+        "gaps": len(state["gaps"]) + 2 == len(state["categories_"]),
+        "classes_": np.all(class_positions(state["categories_"], state["classes_"]) >= 0),
+        "feature_names": len(state["feature_names"]) in (0, X.shape[1]),
+        "inputs": not np.isinf(X).any() and (gaps or not np.isnan(X).any()),
+        "kernel": np.all(np.isfinite(kernel.theta)),
+        "noise": state["noise"] == 1.0,
+        "candidates": np.all(np.diff(state["candidates"]) > 0),
+        "index": len(np.unique(state["index"])) == len(state["index"]) > 0,
+        "first_row": np.all(state["first_row"] < state["n_rows_seen_"]),
+        "width_path_": state["width_path_"].shape[1] == 2,
+    }
+    wrong = [name for name, fits in parts.items() if not fits]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} and the rest of the state disagree")

@@ -1,0 +1,265 @@
+"""Add, re-estimate and delete basis functions at fixed curvature (section 4.3 of [Li18]_).
+
+At the mode of the weights the log likelihood is replaced by its quadratic expansion, with
+curvatures H = diag(counts * tau) and slopes delta. The evidence of the weights' precisions alpha is
+then that of a linear Gaussian model with targets t = Phi w + H^-1 delta and covariance
+C = H^-1 + Phi A^-1 Phi' (eq. (17) prints alpha for 1/alpha), and the best alpha of one basis
+function, all others fixed, has a closed form. An infinite alpha means: not in the model.
+
+Differences of nearly equal numbers are avoided throughout: slopes are taken relative to the
+expansion point, and inside the model S = alpha (1 - beta) with beta = alpha Sigma_jj from a matrix
+whose eigenvalues are at least one.
+
+.. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural
+   Networks 106, 2018.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ordinalgp._typing import BoolArray, FloatArray, IntArray
+from ordinalgp.core.gaussian import Triangle
+
+ADD, RE_ESTIMATE, DELETE = "add", "re-estimate", "delete"
+# Precisions stay in this range: below, the prior is flat for every data set that fits in memory;
+# above, the weight is zero and the basis function only costs time.
+_ALPHA = (1e-6, 1e10)
+# Where all precisions move at once, a weight with a prior standard deviation of a thousandth of the
+# noise leaves; the evidence has the last word.
+_NEGLIGIBLE = 1e6
+# A column whose part outside the model is smaller than this share of it has lost its digits.
+_IN_SPAN = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """The log likelihood to second order in the weights of some basis functions, (P,) of them."""
+
+    gram: FloatArray
+    """Phi' H Phi, (P, P)"""
+    slope: FloatArray
+    """Phi' delta, the log likelihood's gradient at ``point``, (P,)"""
+    point: FloatArray
+    """weights at which it was expanded, (P,)"""
+    height: float
+    """log likelihood there"""
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """The best move of every basis function, each of shape (P,)."""
+
+    gain: FloatArray
+    """change of the log evidence; at most zero where there is no move"""
+    alpha: FloatArray
+    """precision after the move: infinite for a deletion"""
+
+
+class Solution:
+    """The weights' posterior in an expansion, for given precisions."""
+
+    def __init__(self, expansion: Expansion, alpha: FloatArray) -> None:
+        self.expansion, self.alpha = expansion, alpha
+        self.inside: IntArray = np.flatnonzero(np.isfinite(alpha))
+        self._root = alpha[self.inside] ** -0.5
+        inner = expansion.gram[np.ix_(self.inside, self.inside)]
+        self._inner = self._root[:, None] * inner * self._root
+        B = self._inner.copy()
+        B.flat[:: len(B) + 1] += 1.0
+        self._triangle = Triangle(B)
+
+    @cached_property
+    def _half(self) -> FloatArray:
+        """L^-1 A^-1/2, so that Sigma is its Gram matrix: eq. (10) without the inverse of A."""
+        return self._triangle.inverse * self._root
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Sigma of the weights inside, in the order of ``inside``."""
+        return self._half.T @ self._half
+
+    @cached_property
+    def _step(self) -> FloatArray:
+        """Posterior mean less the expansion point, over all P."""
+        e, inside = self.expansion, self.inside
+        step = -e.point  # weights outside the model are zero
+        gone = np.isinf(self.alpha) & (e.point != 0)
+        force = e.slope[inside] - self.alpha[inside] * e.point[inside]
+        force += e.gram[np.ix_(inside, gone)] @ e.point[gone]
+        step[inside] = self._half.T @ (self._half @ force)
+        return step
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior mean of all weights: eq. (11); zero outside the model."""
+        mean = self.expansion.point + self._step
+        mean[np.isinf(self.alpha)] = 0.0
+        return mean
+
+    @property
+    def value(self) -> float:
+        """Log evidence at fixed curvature; Laplace's own where the point is its mode."""
+        e, step, inside = self.expansion, self._step, self.inside
+        quadratic = e.slope @ step - 0.5 * step @ (e.gram @ step)
+        prior = 0.5 * self.alpha[inside] @ self.mean[inside] ** 2
+        return float(e.height + quadratic - prior - self._triangle.half_log_det)
+
+    def explained(self, cross: FloatArray) -> FloatArray:
+        """phi'H Phi Sigma Phi'H phi of functions with ``cross`` = Phi'H phi, (inside, k)."""
+        half = self._half @ cross
+        return np.einsum("ij,ij->j", half, half)
+
+    def gains(self) -> Gains:
+        """The best move of every basis function of the expansion."""
+        e, inside = self.expansion, self.inside
+        Q = e.slope - e.gram @ self._step
+        D = np.diagonal(e.gram)
+        S = D - self.explained(e.gram[inside])
+        beta = np.ones_like(D)
+        inverse = self._triangle.full_inverse()
+        beta[inside] = np.diagonal(inverse)
+        # 1 - beta = diag(B^-1 (B - I)): nothing cancels where the data say little.
+        share = np.einsum("ij,ij->i", inverse, self._inner)
+        S[inside] = self.alpha[inside] * np.clip(share, 0.0, 1.0)
+        Q[inside] = self.alpha[inside] * self.mean[inside]
+        found = best_moves(self.alpha, S, Q, beta)
+        found.gain[np.isinf(self.alpha) & (S <= _IN_SPAN * D)] = 0.0
+        if len(inside) == 1:  # the last one stays: a model has at least one function
+            found.gain[inside[np.isinf(found.alpha[inside])]] = 0.0
+        return found
+
+
+def entry_gains(S: FloatArray, Q: FloatArray, D: FloatArray) -> FloatArray:
+    """Gains of adding functions with these S and Q, where D = phi'H phi."""
+    outside = np.full(len(S), np.inf)
+    gain = best_moves(outside, S, Q, np.ones_like(S)).gain
+    return np.where(S <= _IN_SPAN * D, 0.0, gain)
+
+
+def best_moves(alpha: FloatArray, S: FloatArray, Q: FloatArray, beta: FloatArray) -> Gains:
+    """Closed form of eq. (21) and the gain of going there; beta = (alpha - S) / alpha."""
+    inside, excess = np.isfinite(alpha), Q**2 - beta * S
+    wanted = (excess > 0) & (S > 0)
+    target = np.full_like(alpha, np.inf)
+    np.divide(S**2, excess, out=target, where=wanted)
+    target[wanted] = np.clip(target[wanted], *_ALPHA)
+    gain = np.zeros_like(alpha)
+    for which, rule in (
+        (wanted & ~inside, _gain_of_adding),
+        (wanted & inside, _gain_of_changing),
+        (~wanted & inside, _gain_of_deleting),
+    ):
+        parts = (x[which] for x in (S, Q, beta, alpha, target))
+        gain[which] = rule(*parts)
+    return Gains(gain, target)
+
+
+def _gain_of_adding(
+    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
+) -> FloatArray:
+    # ((Q^2 - S)/S + log(S/Q^2))/2 at the best alpha; this form holds where it is clipped, too.
+    return 0.5 * (Q**2 / (target + S) - np.log1p(S / target))
+
+
+def _gain_of_changing(
+    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
+) -> FloatArray:
+    change = 1 / target - 1 / alpha
+    grown = beta + S / target  # 1 + S change
+    return 0.5 * (Q**2 * change / grown - np.log(grown))
+
+
+def _gain_of_deleting(
+    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
+) -> FloatArray:
+    return 0.5 * (-(Q**2) / (alpha * beta) - np.log(beta))
+
+
+@dataclass(frozen=True, eq=False)
+class Improved:
+    """Precisions after a sequence of moves, and the path that led there."""
+
+    solution: Solution
+    kinds: list[str]
+    places: list[int]
+    """which function each move was of; empty where all moved at once"""
+    values: list[float]
+    """log evidence at fixed curvature after each move"""
+
+
+def improve(
+    expansion: Expansion,
+    alpha: FloatArray,
+    tol: float,
+    *,
+    max_adds: int,
+    max_moves: int,
+    frozen: BoolArray,
+) -> Improved:
+    """Take the best move, again and again, until none gains more than ``tol``."""
+    moved = Improved(Solution(expansion, alpha.copy()), [], [], [])
+    for _ in range(max_moves):
+        solution = moved.solution
+        found = solution.gains()
+        found.gain[frozen] = 0.0
+        if moved.kinds.count(ADD) >= max_adds:
+            found.gain[np.isinf(solution.alpha)] = 0.0
+        best = int(np.argmax(found.gain))
+        if found.gain[best] <= tol:
+            break
+        after = solution.alpha.copy()
+        after[best] = found.alpha[best]
+        moved.kinds.append(_kind(solution.alpha[best], after[best]))
+        moved.places.append(best)
+        moved = replace(moved, solution=Solution(expansion, after))
+        moved.values.append(moved.solution.value)
+    return moved
+
+
+def _kind(before: float, after: float) -> str:
+    if np.isinf(before):
+        return ADD
+    return DELETE if np.isinf(after) else RE_ESTIMATE
+
+
+def shrink(expansion: Expansion, alpha: FloatArray) -> Improved:
+    """Re-estimate all precisions at once, and delete those that the evidence sends to infinity.
+
+    MacKay's fixed point alpha = (1 - alpha Sigma_jj)/mu_j^2; where the evidence would fall, the
+    EM step alpha = 1/(mu_j^2 + Sigma_jj), under which it cannot.
+    """
+    old = Solution(expansion, alpha)
+    inside, mean = old.inside, old.mean[old.inside]
+    var = np.diagonal(old.covariance)
+    known: FloatArray = np.clip(1.0 - alpha[inside] * var, 0.0, 1.0)
+    for share, extra in ((known, 0 * var), (np.ones_like(var), var)):
+        after = alpha.copy()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            after[inside] = np.clip(share / (mean**2 + extra), _ALPHA[0], None)
+        after[~(after < _NEGLIGIBLE)] = np.inf
+        if not np.isfinite(after).any():  # a model has at least one function
+            strongest = inside[np.argmax(np.abs(mean))]
+            after[strongest] = alpha[strongest]
+        new = Solution(expansion, after)
+        if new.value >= old.value:
+            break
+    best = _without_idle(new)
+    kinds = [RE_ESTIMATE] if best is new else [RE_ESTIMATE, DELETE]
+    return Improved(best, kinds, [], [new.value, best.value][: len(kinds)])
+
+
+def _without_idle(solution: Solution) -> Solution:
+    """Delete functions that are better gone, as many at once as the evidence bears."""
+    found = solution.gains()
+    idle = solution.inside[np.isinf(found.alpha[solution.inside])]
+    idle = idle[np.argsort(-found.gain[idle], kind="stable")][: len(solution.inside) - 1]
+    while len(idle):
+        after = solution.alpha.copy()
+        after[idle] = np.inf
+        fewer = Solution(solution.expansion, after)
+        if fewer.value >= solution.value:
+            return fewer
+        idle = idle[: len(idle) // 2]
+    return solution

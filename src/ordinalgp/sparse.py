@@ -1,0 +1,473 @@
+"""Sparse Bayesian ordinal regression: ``SparseBayesOrdinalClassifier``."""
+
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from ordinalgp._base import OrdinalClassifier
+from ordinalgp._sparse_rows import (
+    SparseRows,
+    basis_columns,
+    draw_candidates,
+    extended,
+    places,
+    sparse_rows,
+)
+from ordinalgp._sparse_state import SparseState
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import (
+    Levels,
+    allows_missing,
+    check_bytes,
+    check_kernel,
+    check_number,
+    check_option,
+    check_weights,
+    encode_levels,
+)
+from ordinalgp._width import search_width
+from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.sparse_bayes import Relevant, SparseTask, first_rows, train
+
+_PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
+_MATRIX_SHARE = (
+    0.75  # of the memory limit, for the basis matrix; the rest is for what is made of it
+)
+_MOST_CANDIDATES = 2000
+_MOST_BASIS = 500  # a move costs the cube of this
+_START_ALPHA = 1e-3  # section 5.1.4 of the paper
+_LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
+_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 1000, 1.0, 30
+# What the width is chosen by must also count the precisions, one fitted number for each function:
+# with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
+# log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
+_WIDTH_COST, _WIDTH_BASIS = 2.3, 100
+
+
+class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
+    """Classifier for ordered levels that keeps only a few relevant training rows.
+
+    The latent function is a weighted sum of basis functions, one for each candidate row:
+    ``sum_j w_j k(x, x_j)``. Every weight has a normal prior with a precision of its own; where the
+    evidence sends a precision to infinity, the row leaves the model. Thresholds cut the latent
+    value, plus noise, into levels; they carry the offset, so there is no bias. See [Li18]_.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel, default=None
+        Basis functions. None is the Gaussian kernel with one width, chosen by evidence over a
+        grid that is refined around its best (on some 1,000 rows). A kernel that is given is
+        kept as it is, so that ``GridSearchCV`` over ``kernel`` works as in the paper.
+    training : {"incremental", "batch"}, default="incremental"
+        "incremental" (ISBOR) starts with one row of each level and adds, re-estimates and deletes;
+        "batch" (SBOR) starts with all candidates and prunes.
+    max_basis : int, default=None
+        Largest number of relevance vectors of incremental training. None means 500.
+    memory_limit : int or str, default="1GB"
+        What the basis matrix and its parts may take, in bytes or as "512MB". A matrix that does
+        not fit is computed block by block in every round instead of held.
+    candidates : int, "auto" or None, default="auto"
+        How many rows, drawn at random, offer a basis function. "auto" means at most 2,000, None
+        all. All rows are learned from in any case.
+    categories : sequence, default=None
+        Levels from lowest to highest. None takes them from an ordered pandas or polars
+        categorical, or sorts numbers; strings without an order raise.
+    decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
+        Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
+    max_iter : int, default=100
+        Largest number of rounds; in a round all candidates are scored once.
+    tol : float, default=0.3
+        Training stops when no move raises the log evidence by more than this. Larger values give
+        fewer relevance vectors in less time.
+    n_jobs : int, default=None
+        Number of widths tried at once, through joblib.
+    random_state : int, RandomState instance or None, default=None
+        Draws the first rows, the candidates and the rows that choose the width.
+    verbose : int, default=0
+        1 reports the result of every training on the error stream.
+
+    Attributes
+    ----------
+    relevance_ : ndarray of shape (n_relevance,)
+        Relevance vectors as row numbers, counted over all rows that the model was given.
+    relevance_vectors_ : ndarray of shape (n_relevance, n_features)
+        The relevance vectors themselves.
+    weights_ : ndarray of shape (n_relevance,)
+        Posterior mean of their weights.
+    weights_covariance_ : ndarray of shape (n_relevance, n_relevance)
+        Posterior covariance of their weights.
+    alpha_ : ndarray of shape (n_relevance,)
+        Prior precision of their weights.
+    kernel_ : scikit-learn kernel
+        The basis function.
+    likelihood_ : OrdinalProbit
+        The ordinal likelihood with its thresholds found.
+    thresholds_ : ndarray of shape (n_categories - 1,)
+        Cuts between consecutive levels, on the latent scale.
+    noise_ : float
+        Always 1: noise, thresholds and weights share one scale, which the weights' precisions set.
+    log_marginal_likelihood_value_ : float
+        Laplace's log evidence of the final model.
+    evidence_path_ : ndarray of shape (n_steps,)
+        Log evidence after every step of the last training.
+    evidence_moves_ : ndarray of shape (n_steps,)
+        What each step was: "start", "add", "re-estimate", "delete", "thresholds", or "linearise":
+        a new mode, with a new expansion of the likelihood. Only there the path may fall.
+    width_path_ : ndarray of shape (n_widths, 2)
+        Widths that were tried, ascending, and their log evidence, less 2.3 for each function: what
+        fitting its precision is worth. Empty for a given kernel.
+    candidates_ : ndarray of shape (n_candidates,)
+        Rows that offered a basis function, as row numbers.
+    n_rows_seen_ : int
+        How many rows ``fit`` and ``partial_fit`` were given.
+    converged_ : bool
+        Whether no move is left that gains more than ``tol``.
+    n_iter_ : int
+        Rounds of the last training.
+    categories_ : ndarray
+        All levels in rank order.
+    classes_ : ndarray
+        Observed labels, sorted as scikit-learn sorts them.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where the input had them.
+
+    Notes
+    -----
+    ``sample_weight`` counts copies: weight 2 gives the model of the row written twice. The paper
+    takes one move and then finds a new mode; here all good moves among the best candidates are
+    taken at one mode, and fewer where the evidence at the next mode would be lower.
+
+    References
+    ----------
+    .. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural
+       Networks 106, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp import SparseBayesOrdinalClassifier
+    >>> X = np.linspace(-2, 2, 60)[:, None]
+    >>> y = np.digitize(X[:, 0] ** 3, [-1, 1])
+    >>> model = SparseBayesOrdinalClassifier(random_state=0).fit(X, y)
+    >>> model.predict([[-1.8], [0.0], [1.8]])
+    array([0, 1, 2])
+    >>> len(model.relevance_) < 10
+    True
+    """
+
+    _rows: SparseRows
+    _candidates: IntArray
+    _model: Relevant
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        training: str = "incremental",
+        max_basis: int | None = None,
+        memory_limit: int | str = "1GB",
+        candidates: Any = "auto",
+        categories: Any = None,
+        decision: Any = "mode",
+        max_iter: int = 100,
+        tol: float = 0.3,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.training = training
+        self.max_basis = max_basis
+        self.memory_limit = memory_limit
+        self.candidates = candidates
+        self.categories = categories
+        self.decision = decision
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ------------------------------------------------------------------------ fitting
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the width, and then the relevance vectors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training inputs; standardise them for the default kernel.
+        y : array-like of shape (n_samples,)
+            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
+            by ``categories``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        return self._whole_or_not(partial(self._fit, X, y, sample_weight))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with more rows: the model, its kernel and its thresholds are where it starts.
+
+        The new rows offer basis functions and take part in every statistic; the old rows stay.
+        On a model that is not fitted this is ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            More training inputs.
+        y : array-like of shape (n_samples,)
+            Their levels, among those of ``categories_``.
+        classes : array-like, default=None
+            For the first call: every level that later rows may have, from lowest to highest
+            unless ``categories`` says otherwise. Later calls ignore it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        if not hasattr(self, "_rows"):
+            return self._whole_or_not(partial(self._fit, X, y, sample_weight, classes))
+        return self._whole_or_not(partial(self._continue, X, y, sample_weight))
+
+    def _whole_or_not(self, work: Callable[[], Self]) -> Self:
+        before = self.__dict__.copy()
+        try:
+            return work()
+        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
+        self._check_parameters()
+        X = self._check_inputs(X, reset=True)
+        levels = self._read_levels(X, y, classes)
+        weights = check_weights(sample_weight, len(X), levels.codes)
+        kernel = RBF() if self.kernel is None else self.kernel.clone_with_theta(self.kernel.theta)
+        rows = sparse_rows(X, levels.codes, weights, kernel)
+        rng = check_random_state(self.random_state)
+        self.n_rows_seen_, self.width_path_ = len(X), np.empty((0, 2))
+        first = rows.latent[first_rows(rows.codes, rng)]
+        model = self._first_model(rows, first)
+        if self.kernel is None:
+            kernel, model = self._best_width(rows, model, rng)
+        most = self._most_candidates
+        candidates = draw_candidates(len(rows.inputs), most, model.index, rng)
+        if self.training == "batch":
+            alpha = _whole_precision(kernel, rows.inputs, candidates)
+            model = self._first_model(rows, candidates, alpha)
+        model = replace(model, index=np.searchsorted(candidates, model.index))
+        return self._train(rows, candidates, kernel, model)
+
+    def _first_model(
+        self, rows: SparseRows, inside: IntArray, alpha: float = _START_ALPHA
+    ) -> Relevant:
+        index, r = np.unique(inside), len(self.categories_)
+        observed = np.bincount(rows.codes, rows.counts, minlength=r).astype(float)
+        likelihood, weights = OrdinalProbit.from_counts(observed), np.zeros(len(index))
+        return Relevant(index, np.full(len(index), alpha), weights, likelihood)
+
+    def _continue(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        self._check_parameters()
+        X = self._check_inputs(X, reset=False)
+        codes = self._read_more(X, y)
+        weights = check_weights(sample_weight, len(X))
+        rows, place = extended(self._rows, X, codes, weights, self.kernel_, self.n_rows_seen_)
+        self.n_rows_seen_ += len(X)
+        self.classes_ = np.unique(self.categories_[np.unique(rows.codes)])
+        rng = check_random_state(self.random_state)
+        inside = place[self._candidates[self._model.index]]
+        candidates = draw_candidates(len(rows.inputs), self._most_candidates, inside, rng)
+        model = replace(self._model, index=np.searchsorted(candidates, inside))
+        return self._train(rows, candidates, self.kernel_, model)
+
+    def _train(self, rows: SparseRows, candidates: IntArray, kernel: Any, model: Relevant) -> Self:
+        problem = _extreme(kernel, rows.inputs[candidates])
+        if problem is not None and self.kernel is not None:
+            text = f"The kernel {kernel} is {problem}. Give another, or None to choose a width."
+            warnings.warn(text, UserWarning, stacklevel=5)
+        task = self._task(rows, candidates, kernel, self.tol, self.max_iter)
+        found = train(task, model, grow=self.training == "incremental")
+        if self.verbose:
+            print(f"{found.n_rounds} rounds, {len(found.model.index)} functions", file=sys.stderr)
+        if not found.converged:
+            warnings.warn(
+                f"A move is left that would gain {found.largest_gain:.2g} > tol={self.tol:.2g} "
+                f"after {found.n_rounds} rounds; raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self._keep(rows, candidates, kernel, found.model, found.covariance)
+        self.log_marginal_likelihood_value_ = found.value
+        self.evidence_path_ = np.array(found.path.values)
+        self.evidence_moves_ = np.array(found.path.kinds)
+        self.converged_, self.n_iter_ = found.converged, found.n_rounds
+        return self
+
+    def _task(
+        self, rows: SparseRows, candidates: IntArray, kernel: Any, tol: float, max_rounds: int
+    ) -> SparseTask:
+        memory = _MATRIX_SHARE * check_bytes("memory_limit", self.memory_limit)
+        columns = basis_columns(rows, candidates, kernel, memory)
+        most = _MOST_BASIS if self.max_basis is None else self.max_basis
+        return SparseTask(columns, rows.codes, rows.counts, tol, max_rounds, int(most))
+
+    def _keep(
+        self,
+        rows: SparseRows,
+        candidates: IntArray,
+        kernel: Any,
+        model: Relevant,
+        covariance: FloatArray,
+    ) -> None:
+        """Set everything that follows from the rows and the model."""
+        self._rows, self._candidates, self._model = rows, candidates, model
+        self.kernel_, self.likelihood_ = kernel, model.likelihood
+        self.thresholds_, self.noise_ = model.likelihood.thresholds, model.likelihood.noise
+        self.candidates_ = rows.first_row[candidates]
+        inside = candidates[model.index]
+        self.relevance_, self.relevance_vectors_ = rows.first_row[inside], rows.inputs[inside]
+        self.weights_, self.weights_covariance_ = model.weights, covariance
+        self.alpha_ = model.alpha
+
+    def _best_width(
+        self, rows: SparseRows, model: Relevant, rng: np.random.RandomState
+    ) -> tuple[RBF, Relevant]:
+        """Try widths on some of the rows, and go on from the best one's model."""
+        first = np.flatnonzero(np.isin(rows.latent, model.index))
+        few = rows.take(draw_candidates(len(rows.codes), _WIDTH_ROWS, first, rng))
+        place = places(few.first_row, rows.first_row)
+        start = replace(model, index=np.searchsorted(place, model.index))
+        spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
+
+        def trial(width: float) -> tuple[float, Relevant]:
+            if _extreme(RBF(width), few.inputs) is not None:
+                return -np.inf, start
+            every = np.arange(len(few.inputs))
+            most = self.max_basis or _WIDTH_BASIS
+            task = self._task(few, every, RBF(width), max(self.tol, _WIDTH_TOL), _WIDTH_ROUNDS)
+            found = train(replace(task, max_basis=min(_WIDTH_BASIS, most)), start, grow=True)
+            return found.value - _WIDTH_COST * len(found.model.index), found.model
+
+        found = search_width(trial, np.sqrt(few.inputs.shape[1]) * spread, self.n_jobs)
+        self.width_path_ = np.column_stack([found.widths, found.values])
+        return RBF(found.best), replace(found.model, index=place[found.model.index])
+
+    # ------------------------------------------------------------------------- checks
+
+    def _check_parameters(self) -> None:
+        if self.kernel is not None:
+            check_kernel(self.kernel)
+        check_option("training", self.training, ("incremental", "batch"))
+        if self.max_basis is not None:
+            check_number("max_basis", self.max_basis, least=1)
+        check_bytes("memory_limit", self.memory_limit)
+        if isinstance(self.candidates, str):
+            check_option("candidates", self.candidates, ("auto",))
+        elif self.candidates is not None:
+            check_number("candidates", self.candidates, least=1)
+        check_number("max_iter", self.max_iter, least=1)
+        check_number("tol", self.tol, above=0)
+
+    @property
+    def _most_candidates(self) -> int | None:
+        return _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
+
+    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
+        gaps = self.kernel is not None and allows_missing(self.kernel)
+        finite = "allow-nan" if gaps else True
+        checked: FloatArray = validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
+        )
+        return checked
+
+    def _read_levels(self, X: Any, y: Any, classes: Any = None) -> Levels:
+        if classes is None or self.categories is not None:
+            return super()._read_levels(X, y)
+        given = self.categories
+        try:  # the levels that scikit-learn's partial_fit names, for this one call
+            self.categories = classes
+            return super()._read_levels(X, y)
+        finally:
+            self.categories = given
+
+    def _read_more(self, X: Any, y: Any) -> IntArray:
+        """Codes of labels that may all be of one level."""
+        labels = column_or_1d(np.asarray(y), warn=True)
+        check_consistent_length(X, labels)
+        known = self.categories_.astype(object if labels.dtype == object else None, copy=False)
+        return encode_levels(np.concatenate([labels, known]), self.categories_).codes[: len(labels)]
+
+    # --------------------------------------------------------------------- prediction
+
+    def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance of the latent function, without noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n_samples,)
+            On the scale of ``thresholds_``. The variance is that of the weights.
+        """
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        block = max(1, _PREDICT_BLOCK // len(self.weights_))
+        parts = [self._latent_block(X[i : i + block]) for i in range(0, len(X), block)]
+        mean, var = (np.concatenate([getattr(p, k) for p in parts]) for k in ("mean", "var"))
+        return mean, var
+
+    def _latent_block(self, X: FloatArray) -> Moments:
+        phi = self.kernel_(X, self.relevance_vectors_)
+        var = np.einsum("ij,ij->i", phi @ self.weights_covariance_, phi)
+        return Moments(phi @ self.weights_, np.maximum(var, 0.0))
+
+    def _level_proba(self, X: Any) -> FloatArray:
+        return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
+
+
+def _whole_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:
+    """Precision at which all functions together have the variance of the noise, on average.
+
+    The paper's 0.001 for every one of them lets the latent function pass through all data, where
+    the likelihood has no curvature left and Laplace's evidence a false maximum.
+    """
+    some = inputs[:: max(1, len(inputs) // _LOOK_AT)]
+    phi = kernel(some, inputs[centres])
+    return float(np.einsum("ij,ij->", phi, phi) / len(some)) or 1.0
+
+
+def _extreme(kernel: Any, centres: FloatArray) -> str | None:
+    """Say whether basis functions see one row each, or all rows alike."""
+    some = centres[:: max(1, len(centres) // _LOOK_AT)]
+    K = np.abs(kernel(some, some))
+    scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
+    alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
+    if len(alike) and alike.max() < _IDENTITY:
+        return "so narrow that every basis function sees its own row only: nothing carries over"
+    if len(alike) and alike.min() > _CONSTANT:
+        return "so wide that all basis functions are the same: predictions hardly depend on X"
+    return None

@@ -1,0 +1,323 @@
+"""SparseBayesOrdinalClassifier: scikit-learn's contract, sparsity, growth, limits, messages."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ordinalgp
+from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier
+from ordinalgp._validation import check_bytes
+from ordinalgp._width import search_width
+from ordinalgp.metrics import make_ordinal_scorer
+
+LEVELS = ["low", "mid", "high"]  # alphabetical order is high, low, mid
+TRAININGS = ["incremental", "batch"]
+
+
+def make_data(n=120, r=3, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    f = X[:, 0] + 0.5 * X[:, 1] ** 2 + noise * rng.normal(size=n)
+    return X, np.searchsorted(np.quantile(f, np.arange(1, r) / r), f)
+
+
+def quick(**options):
+    """Return a model that keeps its kernel."""
+    return SparseBayesOrdinalClassifier(**{"kernel": RBF(1.5), "random_state": 0, **options})
+
+
+@parametrize_with_checks(
+    [SparseBayesOrdinalClassifier(kernel=RBF(3.0)), quick(training="batch")],
+    expected_failed_checks=lambda estimator: {
+        "check_classifiers_classes": "feeds strings without an order, which this model refuses"
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The kernel .* is so (narrow|wide)")
+        check(estimator)
+
+
+def test_pipeline_and_cross_validation():
+    X, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), SparseBayesOrdinalClassifier(random_state=0))
+    assert cross_val_score(model, X[::3], y[::3], cv=2).mean() > 0.85
+
+
+# ------------------------------------------------------------------------------- the model
+
+
+@pytest.mark.parametrize("training", TRAININGS)
+def test_probabilities_include_the_weights_uncertainty(training):
+    """The weighted sum as printed, its variance, and the levels by scipy's normal distribution."""
+    X, y = make_data()
+    model = quick(training=training).fit(X, y)
+    new = np.random.default_rng(1).normal(size=(9, 2))
+    distance = ((new[:, None] - X[model.relevance_]) ** 2).sum(-1)
+    phi = np.exp(-0.5 * distance / 1.5**2)
+    sd = np.sqrt(1 + np.einsum("ij,jk,ik->i", phi, model.weights_covariance_, phi))
+    below = norm.cdf((model.thresholds_ - (phi @ model.weights_)[:, None]) / sd[:, None])
+    assert_allclose(model.category_proba(new).cumsum(axis=1)[:, :-1], below, atol=1e-10)
+    assert_array_equal(model.relevance_vectors_, X[model.relevance_])
+    assert model.noise_ == 1.0
+    assert len(model.relevance_) < 20
+
+
+def test_it_predicts_like_the_full_process():
+    X, y = make_data(150, noise=0.5)
+    new, truth = make_data(500, seed=1, noise=0.5)
+    sparse = SparseBayesOrdinalClassifier(random_state=0).fit(X, y)
+    full = OrdinalGPClassifier().fit(X, y)
+    assert len(sparse.relevance_) < 30
+    assert sparse.score(new, truth) > full.score(new, truth) - 0.03
+
+
+def test_the_path_is_reported():
+    X, y = make_data()
+    model = quick().fit(X, y)
+    kinds, values = model.evidence_moves_, model.evidence_path_
+    assert set(kinds) <= {"start", "add", "re-estimate", "delete", "linearise", "thresholds"}
+    assert {"add", "linearise"} <= set(kinds)
+    assert set(kinds[1:][np.diff(values) < -1e-9]) <= {"linearise"}
+    assert values[-1] == model.log_marginal_likelihood_value_
+    assert model.converged_
+
+
+def test_same_seed_same_model_and_rows_in_any_order():
+    X, y = make_data()
+    a, b = quick().fit(X, y), quick().fit(X, y)
+    assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+    order = np.random.default_rng(0).permutation(len(X))
+    c = quick().fit(X[order], y[order])
+    assert_array_equal(order[c.relevance_], a.relevance_)
+    assert_array_equal(a.predict_proba(X), c.predict_proba(X))
+
+
+def test_weights_are_copies():
+    X, y = make_data(60)
+    counts = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = quick().fit(X, y, sample_weight=counts)
+    copied = quick().fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert_allclose(weighted.predict_proba(X), copied.predict_proba(X), atol=1e-12)
+
+
+def test_named_levels_and_decisions():
+    X, y = make_data()
+    names = np.array(LEVELS)[y]
+    model = quick(categories=[*LEVELS, "top"]).fit(X, names)
+    assert_array_equal(model.categories_, [*LEVELS, "top"])
+    assert_array_equal(model.classes_, sorted(LEVELS))
+    assert model.category_proba(X).shape == (len(X), 4)
+    ordered = pd.Series(pd.Categorical(names, LEVELS, ordered=True))
+    plain = quick(decision="median").fit(X, ordered)
+    assert set(plain.predict(X)) <= set(LEVELS)
+
+
+# --------------------------------------------------------------------------------- width
+
+
+def test_width_search_finds_the_top_of_a_curve():
+    found = search_width(lambda width: (-(np.log2(width / 9.1) ** 2), width), 1.0, None)
+    assert abs(np.log2(found.best / 9.1)) <= 0.125
+    assert found.model == found.best
+    assert np.all(np.diff(found.widths) > 0)
+    flat = search_width(lambda width: (0.0, None), 1.0, None)
+    assert flat.best == flat.widths.max()
+
+
+def test_the_width_is_the_best_of_those_tried():
+    X, y = make_data()
+    model = SparseBayesOrdinalClassifier(random_state=0).fit(1000 * X, y)  # far from standardised
+    widths, values = model.width_path_.T
+    assert model.kernel_.length_scale == widths[values.argmax()]
+    assert 300 < model.kernel_.length_scale < 30000
+    assert model.score(1000 * X, y) > 0.8
+    assert quick().fit(X, y).width_path_.shape == (0, 2)
+
+
+def test_grid_search_over_the_kernel():
+    X, y = make_data(90)
+    grid = {"kernel": [RBF(0.05), RBF(1.5)]}
+    scorer = make_ordinal_scorer("mean_absolute_error")
+    found = GridSearchCV(quick(), grid, scoring=scorer, cv=3).fit(X, y)
+    assert found.best_params_["kernel"] == RBF(1.5)
+
+
+# ------------------------------------------------------------------------ memory and growth
+
+
+def test_streaming_and_holding_the_matrix_agree():
+    X, y = make_data(300)
+    held, streamed = quick().fit(X, y), quick(memory_limit=10_000).fit(X, y)
+    assert_array_equal(held.relevance_, streamed.relevance_)
+    assert_allclose(held.predict_proba(X), streamed.predict_proba(X), atol=1e-6)
+
+
+def test_candidates_can_be_few():
+    X, y = make_data(300)
+    model = quick(candidates=40).fit(X, y)
+    assert 40 <= len(model.candidates_) <= 43  # and the first row of each level
+    assert set(model.relevance_) <= set(model.candidates_)
+    assert len(quick(candidates=None).fit(X, y).candidates_) == 300
+    assert model.score(X, y) > 0.8
+
+
+def test_many_rows_stay_within_the_memory_limit():
+    """The matrix of 20,000 x 2,000 would take 320 MB; a limit of 50 MB keeps the peak below."""
+    code = """
+import resource
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF
+from ordinalgp import SparseBayesOrdinalClassifier
+rng = np.random.default_rng(0)
+X = rng.normal(size=(20000, 2))
+y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=20000), [-0.5, 0.5])
+model = SparseBayesOrdinalClassifier(RBF(2.0), memory_limit="50MB", max_iter=2, random_state=0)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model.fit(X, y)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 250
+
+
+def test_partial_fit_on_halves_is_near_the_whole():
+    X, y = make_data(400, r=4, noise=0.5)
+    new, truth = make_data(2000, r=4, seed=1, noise=0.5)
+    whole = quick().fit(X, y)
+    half = quick().partial_fit(X[:200], y[:200])
+    first = half.relevance_.max()
+    half.partial_fit(X[200:], y[200:])
+    errors = [np.abs(m.predict(new) - truth).mean() for m in (whole, half)]
+    assert errors[1] <= 1.02 * errors[0]
+    assert half.n_rows_seen_ == 400
+    assert first < 200 <= half.candidates_.max()
+    assert_array_equal(half.relevance_vectors_, X[half.relevance_])
+    assert half.evidence_moves_[0] == "start"
+
+
+def test_partial_fit_keeps_kernel_and_learns_levels():
+    X, y = make_data(150)
+    model = SparseBayesOrdinalClassifier(random_state=0)
+    low = y < 2
+    model.partial_fit(X[low], y[low], classes=[0, 1, 2])
+    width = model.kernel_.length_scale
+    assert_array_equal(model.classes_, [0, 1])
+    model.partial_fit(X[~low], y[~low])  # rows of a single, new level
+    assert_array_equal(model.classes_, [0, 1, 2])
+    assert model.kernel_.length_scale == width
+    assert model.score(X, y) > 0.7
+    with pytest.raises(ValueError, match="only the levels of categories"):
+        model.partial_fit(X[:3], [0, 1, 7])
+    assert model.n_rows_seen_ == 150  # what fails leaves the model as it was
+
+
+def test_saved_models_predict_the_same_and_go_on(tmp_path):
+    X, y = make_data(150)
+    model = SparseBayesOrdinalClassifier(random_state=0).fit(X[:100], y[:100])
+    model.save(tmp_path / "model.ogp")
+    loaded = ordinalgp.load(tmp_path / "model.ogp")
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(loaded.relevance_, model.relevance_)
+    again = pickle.loads(pickle.dumps(model))
+    for other in (loaded, again):
+        other.partial_fit(X[100:], y[100:])
+    model.partial_fit(X[100:], y[100:])
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+# -------------------------------------------------------------------------- limits, messages
+
+
+@pytest.mark.parametrize(("width", "word"), [(1e-6, "narrow"), (1e8, "wide")])
+@pytest.mark.parametrize("training", TRAININGS)
+def test_extreme_widths_warn_and_stay_finite(width, word, training):
+    X, y = make_data(40)
+    with pytest.warns(UserWarning, match=word):
+        model = quick(kernel=RBF(width), training=training).fit(X, y)
+    proba = model.predict_proba(X)
+    assert np.isfinite(proba).all()
+    assert_allclose(proba.sum(axis=1), 1.0)
+    assert np.isfinite(model.log_marginal_likelihood_value_)
+    if word == "wide":  # nothing but the shares of the levels is left to learn
+        assert_allclose(proba[0], np.bincount(y) / 40, atol=0.02)
+
+
+def test_an_unfinished_training_warns():
+    X, y = make_data()
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        model = quick(max_iter=1).fit(X, y)
+    assert not model.converged_
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_max_basis_bounds_the_model():
+    X, y = make_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert len(quick(kernel=RBF(0.3), max_basis=5).fit(X, y).relevance_) <= 5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"training": "both"}, "training must be one of"),
+        ({"max_basis": 0}, "max_basis must be a number of at least 1"),
+        ({"memory_limit": "many"}, "memory_limit must be a positive number of bytes"),
+        ({"candidates": "all"}, "candidates must be one of"),
+        ({"candidates": 0}, "candidates must be a number of at least 1"),
+        ({"max_iter": 0}, "max_iter must be a number of at least 1"),
+        ({"tol": 0}, "tol must be a number above 0"),
+        ({"decision": "best"}, "must be one of 'mode'"),
+    ],
+)
+def test_bad_options_say_what_to_do(options, message):
+    X, y = make_data(20)
+    with pytest.raises(ValueError, match=message):
+        quick(**options).fit(X, y)
+
+
+def test_bad_kernel_and_bad_input():
+    X, y = make_data(20)
+    with pytest.raises(TypeError, match="kernel must be one scikit-learn kernel"):
+        quick(kernel="rbf").fit(X, y)
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        quick().fit(X, np.zeros(20))
+    with pytest.raises(ValueError, match="say how its labels are ordered"):
+        quick().fit(X, np.array(LEVELS)[y])
+    with pytest.raises(ValueError, match="sample_weight"):
+        quick().fit(X, y, sample_weight=-np.ones(20))
+    with pytest.raises(NotFittedError):
+        quick().predict(X)
+    assert clone(quick(tol=0.5)).tol == 0.5
+
+
+def test_sizes_in_words():
+    sizes = [check_bytes("size", value) for value in (5, "5", "5B", "1.5 gb", "512MB", "2kb")]
+    assert sizes == [5, 5, 5, 1.5e9, 512e6, 2e3]
+    for bad in ("", "GB", "-1GB", "1 apple", True, None, float("nan"), 0):
+        with pytest.raises(ValueError, match="size must be a positive number of bytes"):
+            check_bytes("size", bad)
+
+
+@pytest.mark.parametrize("training", TRAININGS)
+def test_a_few_rows_are_enough(training):
+    model = quick(kernel=RBF(1.0), training=training).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    assert_array_equal(model.predict([[0.0], [2.0]]), [0, 2])
