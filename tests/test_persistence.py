@@ -166,8 +166,9 @@ def assert_same_model(left, right, inputs):
         assert_same(getattr(left, name), getattr(right, name), name)
     for method in ("predict", "predict_proba", "category_proba", "latent_mean_and_variance"):
         assert_same(getattr(left, method)(inputs), getattr(right, method)(inputs), method)
-    if hasattr(left, "loo_proba"):
-        assert_same(left.loo_proba(), right.loo_proba())
+    if not hasattr(left, "loo_proba"):  # a sparse model: relevance vectors, no task to evaluate
+        return
+    assert_same(left.loo_proba(), right.loo_proba())
     one, other = (objective_of(model) for model in (left, right))
     assert one() == other()
     (value, slope), (value_too, slope_too) = one(eval_gradient=True), other(eval_gradient=True)
