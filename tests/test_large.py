@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalGPClassifier, _induced, _large, load
@@ -225,13 +225,21 @@ def test_further_rows_join_the_posterior(monkeypatch):
 
 def test_partial_fit_begins_with_a_fit():
     fresh = model(inducing="auto", optimizer=None).partial_fit(X[:50], Y[:50])
+    whole = model(inducing=None, optimizer=None).fit(X[:50], Y[:50])
+    assert_array_equal(fresh.category_proba(X_NEW), whole.category_proba(X_NEW))
+    fresh.partial_fit(X[:1], Y[:1], sample_weight=[1e-9])  # the exact posterior, in other words
     assert len(fresh.inducing_points_) == 50
-    assert fresh.partial_fit(X[50:60], Y[50:60]) is fresh
+    assert_allclose(fresh.category_proba(X_NEW), whole.category_proba(X_NEW), atol=1e-6)
     with pytest.raises(ValueError, match="99"):
         fresh.partial_fit(X[:2], [0, 99])
-    exact = model(inducing=None, optimizer=None).fit(X[:50], Y[:50])
-    with pytest.raises(NotFittedError):
-        exact.partial_fit(X[:2], Y[:2])
+
+
+def test_classes_name_numbers_that_come_later():
+    first = Y[:60] < 2
+    fresh = model(optimizer=None).partial_fit(X[:60][first], Y[:60][first], classes=[0, 1, 2, 3])
+    fresh.partial_fit(X[60:120], Y[60:120])
+    assert_array_equal(fresh.categories_, [0, 1, 2, 3])
+    assert_array_equal(fresh.classes_, [0, 1, 2, 3])
 
 
 # ------------------------------------------------------------------------------ model files

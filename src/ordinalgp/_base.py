@@ -35,11 +35,14 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        levels = encode_levels(y, self.categories)
+        levels = encode_levels(y, self._declared_levels())
         check_consistent_length(X, levels.codes)
         self.categories_, self.classes_ = levels.categories, levels.classes
         decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
         return levels
+
+    def _declared_levels(self) -> Any:
+        return self.categories
 
     def category_proba(self, X: Any) -> FloatArray:
         """Probability of every level, columns in the order of ``categories_``.

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ordinalgp._chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
 from ordinalgp._induced import (
@@ -29,11 +29,11 @@ from ordinalgp._site_store import SiteStore, fingerprint_of
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_weights, encode_levels
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing
 from ordinalgp.core.search import Task, maximise
-from ordinalgp.core.streaming import InducedPosterior
+from ordinalgp.core.streaming import InducedPosterior, Observed
 
 _EXACT_ROWS, _AUTO_POINTS = 2000, 512
 _KEPT_ROWS = 20_000  # for log_marginal_likelihood at other hyperparameters
@@ -47,6 +47,8 @@ class LargeClassifier(LatentClassifier):
     max_sweeps: int
     tol: float
     _posterior: Any
+    _sites: Sites
+    _coming: Any
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
@@ -247,18 +249,21 @@ class LargeClassifier(LatentClassifier):
     def _name_likelihood(self, task: Any) -> None:
         raise TypeError(f"{type(self).__name__} does not say what its parameters are called")
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows, as one more chunk.
 
-        Hyperparameters and inducing points stay as they are; the posterior takes the new rows in.
-        The first call is ``fit`` with inducing points, even for few rows.
+        The first call is ``fit``. After it hyperparameters and inducing points stay as they are,
+        and the posterior takes the new rows in; in an exact model the rows of the first call
+        become the inducing points.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Further inputs.
         y : array-like of shape (n_samples,)
-            Their levels, among those of the first call or of ``categories``.
+            Their levels, among those of the first call, of ``classes`` or of ``categories``.
+        classes : array-like, default=None
+            Numbers that ``y`` can hold, also in later calls; words are named by ``categories``.
         sample_weight : array-like of shape (n_samples,), default=None
             How many times each row counts.
 
@@ -268,12 +273,30 @@ class LargeClassifier(LatentClassifier):
             The estimator itself.
         """
         if not hasattr(self, "kernel_"):
-            self._check_parameters()
-            points = self._points_for(X)
-            points = min(_AUTO_POINTS, _num_samples(X)) if points is None else points
-            return self._unless_it_fails(self._fit_points, X, y, sample_weight, points)
-        check_is_fitted(self, "inducing_points_")
+            return self._unless_it_fails(self._first_part, X, y, classes, sample_weight)
         return self._unless_it_fails(self._take_in, X, y, sample_weight)
+
+    def _first_part(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
+        numbers = classes is not None and np.asarray(classes).dtype.kind in "biuf"
+        self._coming = np.unique(classes) if numbers else None
+        self._fit(X, y, sample_weight)
+        del self._coming
+        return self
+
+    def _declared_levels(self) -> Any:
+        return getattr(self, "_coming", None) if self.categories is None else self.categories
+
+    def _rows_as_points(self) -> None:
+        """Write the exact posterior as one with an inducing point at every input."""
+        exact: Task = self._fitted_task
+        inducing = Inducing(exact.kernel, exact.X)
+        inputs = exact.projection.apply(np.arange(float(len(exact.X)))).astype(np.intp)
+        rows = inducing.rows(exact.X[inputs])
+        observed = Observed(exact.y, exact.counts, exact.likelihood, exact.smoothing)
+        seen = observed.survey(rows, self._sites, InducedPosterior.prior(inducing))
+        posterior = InducedPosterior.of(inducing, observed.sums(rows, seen, self._sites))
+        empty = Chunk(exact.X[:0], exact.y[:0], exact.counts[:0])
+        self._keep_induced(self._induced_task(exact, empty, exact.X), posterior)
 
     def _take_in(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """EP (or Newton) on the new rows, the old sites held."""
@@ -282,6 +305,8 @@ class LargeClassifier(LatentClassifier):
         codes = levels.codes[2:]
         check_consistent_length(X, codes)
         rows = ArrayRows(Chunk(X, codes, check_weights(sample_weight, len(X))))
+        if not hasattr(self, "inducing_points_"):
+            self._rows_as_points()
         task, posterior = self._fitted_task, self._posterior
         for chunk in rows:
             posterior = absorb(chunk, posterior, task)
