@@ -40,6 +40,7 @@ FORMAT, SCHEMA = "ordinalgp-model", 1
 _ESTIMATORS = {
     "OrdinalGPClassifier": "ordinalgp.gp",
     "LeastSquaresOrdinalClassifier": "ordinalgp.least_squares",
+    "CollaborativeOrdinalGP": "ordinalgp.collaborative",
 }
 _KERNELS: dict[str, Any] = {
     kernel.__name__: kernel

@@ -24,7 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.gaussian import Triangle
+from ordinalgp.core.gaussian import Posterior, Sites, Triangle
 from ordinalgp.core.inference import infer
 from ordinalgp.core.objectives import ep_evidence
 from ordinalgp.core.problem import Approximation, Problem, Start
@@ -90,6 +90,16 @@ class Rater:
     likelihood: Any
     start: Start | None = None
 
+    def problem(self, prior: Prior) -> Problem:
+        """The rater's inference problem, in the space of its own ratings."""
+        seen, n = prior.restricted(self.index), len(self.index)
+        return Problem(seen.covariance, Identity(n), self.y, self.likelihood, np.ones(n), seen.mean)
+
+    def posterior(self, prior: Prior) -> Posterior:
+        """Posterior of the rated items under the sites found before."""
+        sites = Sites.flat(len(self.index)) if self.start is None else self.start.sites
+        return self.problem(prior).condition(sites)
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -128,11 +138,8 @@ class Sums:
 def observe(
     prior: Prior, rater: Rater, model: RaterModel, limits: Limits
 ) -> tuple[Problem, Approximation]:
-    """E-step of one rater, in the space of its own ratings."""
-    seen, n = prior.restricted(rater.index), len(rater.index)
-    problem = Problem(
-        seen.covariance, Identity(n), rater.y, rater.likelihood, np.ones(n), seen.mean
-    )
+    """E-step of one rater."""
+    problem = rater.problem(prior)
     found = infer(
         problem,
         smoothing="cavity",
@@ -242,3 +249,18 @@ def learn(
             ]
     paths = np.array(path), np.array(evidence)
     return Learned(prior, raters, model, *paths, converged, sums.unsettled)
+
+
+def settle(
+    prior: Prior, rater: Rater, model: RaterModel, *, tol: float, limits: Limits, max_iter: int = 50
+) -> Rater:
+    """One rater's sites and own parameters, with the prior and all others held."""
+    last = -np.inf
+    for iteration in range(max_iter + 1):
+        problem, found = observe(prior, rater, model, limits)
+        value = ep_evidence(problem, found).value + model.log_density(rater.likelihood)
+        rater = replace(rater, start=found.start)
+        if value - last <= tol * len(rater.index) or iteration == max_iter:
+            break
+        last, rater = value, replace(rater, likelihood=model.refit(problem, found))
+    return rater

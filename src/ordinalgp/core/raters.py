@@ -105,7 +105,9 @@ class SharedNoise:
         """Expected mean square of y - f over the rated items (section 3.1 of [Yu06]_)."""
         squares = np.sum((problem.y - found.marginal.mean) ** 2 + found.marginal.var)
         total = self.strength * self.center.noise**2 + squares
-        return Gaussian(float(np.clip(np.sqrt(total / (self.strength + len(problem.y))), *NOISE_BOUNDS)))
+        return Gaussian(
+            float(np.clip(np.sqrt(total / (self.strength + len(problem.y))), *NOISE_BOUNDS))
+        )
 
     def log_density(self, likelihood: Gaussian) -> float:
         """Strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
@@ -118,5 +120,3 @@ class SharedNoise:
             return self
         precision = np.mean([likelihood.noise**-2.0 for likelihood in likelihoods])
         return replace(self, center=Gaussian(float(precision**-0.5)))
-
-
