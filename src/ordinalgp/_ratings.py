@@ -1,4 +1,4 @@
-"""Long-format ratings in, arrays of places out: ids of raters and items, and every check of them."""
+"""Long-format ratings in, arrays of places out: ids of raters and items, and their checks."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,10 +46,8 @@ def read_ids(column: Any, name: str) -> list[Hashable]:
             f"{name} must be a column of ids, one for each rating, but {column!r} was given. "
             f"Use [{column!r}] for a single one."
         )
-    if getattr(column, "ndim", 1) != 1:
-        raise ValueError(
-            f"{name} must be one column of ids, but has shape {column.shape}. Choose one column."
-        )
+    if (shape := getattr(column, "shape", (0,))) and len(shape) != 1:
+        raise ValueError(f"{name} must be one column of ids, but has shape {shape}. Choose one.")
     ids = list(column.tolist() if hasattr(column, "tolist") else column)
     for row, value in enumerate(ids):
         missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
@@ -61,7 +59,7 @@ def read_ids(column: Any, name: str) -> list[Hashable]:
     return ids
 
 
-def check_same_length(**columns: Sequence[Any]) -> None:
+def check_same_length(**columns: Any) -> None:
     """Raise unless all columns have the same number of rows."""
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
@@ -75,8 +73,8 @@ def check_known(wanted: Sequence[Hashable], places: IntArray, what: str, remedy:
     unknown = np.flatnonzero(places < 0)
     if len(unknown):
         raise ValueError(
-            f"Unknown {what} {wanted[unknown[0]]!r} in row {unknown[0]} ({len(unknown)} such rows). "
-            f"{remedy}"
+            f"Unknown {what} {wanted[unknown[0]]!r} in row {unknown[0]} ({len(unknown)} such rows)."
+            f" {remedy}"
         )
 
 

@@ -119,16 +119,17 @@ def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
     """Accept numbers, half steps among them, and booleans; not strings nor measurements."""
     if classes.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must say how its labels are ordered, but {_show(classes)} have no order of their "
-            "own (alphabetical order would be arbitrary). Name the levels from lowest to highest, "
-            f"e.g. categories=['low', 'mid', 'high'], or give {name} as an ordered pandas categorical."
+            f"{name} must say how its labels are ordered, but {_show(classes)} have no order of "
+            "their own (alphabetical order would be arbitrary). Name the levels from lowest to "
+            f"highest, e.g. categories=['low', 'mid', 'high'], or give {name} as an ordered pandas "
+            "categorical."
         )
     many = n_rows >= _MIN_ROWS_TO_CALL_CONTINUOUS and len(classes) > n_rows / 2
     if many and classes.dtype.kind == "f" and (2 * classes % 1 != 0).any():
         raise ValueError(
-            f"Unknown label type: continuous. {name} has {len(classes)} different fractional values in "
-            f"{n_rows} rows ({_show(classes)}), where a few ordered levels are needed. Bin the "
-            "target first, or name the levels with categories=[...] if each value is one."
+            f"Unknown label type: continuous. {name} has {len(classes)} different fractional "
+            f"values in {n_rows} rows ({_show(classes)}), where a few ordered levels are needed. "
+            "Bin the target first, or name the levels with categories=[...] if each value is one."
         )
 
 
@@ -136,8 +137,8 @@ def _require_two_classes(classes: NDArray[Any], name: str) -> None:
     if len(classes) < 2:
         word = "class" if len(classes) == 1 else "classes"
         raise ValueError(
-            f"{name} has {len(classes)} {word} ({_show(classes)}), but at least 2 classes are needed. "
-            "Add rows with another label."
+            f"{name} has {len(classes)} {word} ({_show(classes)}), but at least 2 classes are "
+            "needed. Add rows with another label."
         )
 
 
@@ -181,8 +182,8 @@ def _reject_unknown(
     if len(unknown):
         row = unknown[0]
         raise ValueError(
-            f"{name} must hold only the levels of categories, [{_show(categories)}], but row {row} is "
-            f"{_show(values[[row]])}. Add this level to categories or drop such rows "
+            f"{name} must hold only the levels of categories, [{_show(categories)}], but row {row} "
+            f"is {_show(values[[row]])}. Add this level to categories or drop such rows "
             f"({len(unknown)} in all)."
         )
 

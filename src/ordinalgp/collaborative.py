@@ -104,7 +104,7 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
     >>> raters = ["ann", "ann", "ann", "bob", "bob", "bob", "cem", "cem", "cem"]
     >>> films = ["alien", "brazil", "casablanca"] * 3
     >>> stars = [1, 4, 5, 1, 3, 5, 2, 4, 5]
-    >>> model = CollaborativeOrdinalGP(max_iter=10, tol=1e-3).fit(raters, films, stars)
+    >>> model = CollaborativeOrdinalGP(tol=1e-3).fit(raters, films, stars)
     >>> rater = model.add_rater(["casablanca"], [5], rater="dora")
     >>> model.recommend("dora", n=2)
     array(['brazil', 'alien'], dtype='<U10')
@@ -237,7 +237,8 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
         )
         self._base, self._prior, self._model = base, found.prior, found.model
         self._fitted_raters = list(found.raters)
-        self.objective_path_, self.log_evidence_path_ = found.path, found.evidence_path
+        self.objective_path_ = np.array(found.path)
+        self.log_evidence_path_ = np.array(found.evidence_path)
         self.converged_, self.n_iter_ = bool(found.converged), len(found.path) - 1
         self._warn(found.unsettled)
         return self
@@ -258,7 +259,7 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
             print(f"iteration {iteration:3d}: {value:.4f}", file=sys.stderr, flush=True)
 
     def _warn(self, unsettled: int) -> None:
-        if not self.converged_ and self.max_iter > 0:
+        if not self.converged_ and self.n_iter_ > 0:
             gain = np.diff(self.objective_path_)[-1]
             warnings.warn(
                 f"EM still gained {gain:.3g} in iteration {self.n_iter_}. Raise max_iter or tol.",

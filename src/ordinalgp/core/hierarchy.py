@@ -18,7 +18,7 @@ G is twice the slope of the log evidence in K: EM climbs along it, measured by K
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -195,17 +195,34 @@ def expectation(
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Where EM ended."""
+    """Where EM stands: prior, raters, what their own parameters share, and the way so far."""
 
     prior: Prior
-    raters: list[Rater]
+    raters: Sequence[Rater]
     model: Any
-    path: FloatArray
+    path: tuple[float, ...] = ()
     """penalised log evidence at every iteration"""
-    evidence_path: FloatArray
+    evidence_path: tuple[float, ...] = ()
     """log evidence alone"""
-    converged: bool
-    unsettled: int
+    unsettled: int = 0
+    """raters whose inference did not converge"""
+    converged: bool = False
+
+    def visited(self, sums: Sums, raters: Sequence[Rater], hyperprior: Hyperprior | None) -> Self:
+        """The same after an E-step."""
+        held = sum(self.model.log_density(rater.likelihood) for rater in raters)
+        held += hyperprior.log_density(self.prior) if hyperprior else 0.0
+        path, evidence = (*self.path, sums.value + held), (*self.evidence_path, sums.value)
+        return replace(
+            self, raters=raters, path=path, evidence_path=evidence, unsettled=sums.unsettled
+        )
+
+    def moved(self, sums: Sums, own: Sequence[Any], hyperprior: Hyperprior | None) -> Self:
+        """The same after an M-step."""
+        pairs = zip(self.raters, own, strict=True)
+        raters = [replace(rater, likelihood=likelihood) for rater, likelihood in pairs]
+        prior = hyperprior.mode(self.prior, sums, len(raters)) if hyperprior else self.prior
+        return replace(self, prior=prior, raters=raters, model=self.model.recentred(list(own)))
 
 
 def learn(
@@ -216,7 +233,7 @@ def learn(
     *,
     max_iter: int,
     tol: float,
-    limits: Limits = Limits(),
+    limits: Limits,
     n_jobs: int | None = None,
     report: Callable[[int, float], None] = lambda iteration, value: None,
 ) -> Learned:
@@ -225,30 +242,21 @@ def learn(
     The objective is the summed log evidence plus the log densities of the prior and of the
     raters' own parameters. Without a hyperprior the prior stays as it is.
     """
-    raters = list(raters)
-    n_ratings = sum(len(rater.index) for rater in raters)
-    path: list[float] = []
-    evidence: list[float] = []
+    enough = tol * sum(len(rater.index) for rater in raters)
+    best, now = None, Learned(prior, raters, model)
     with Parallel(n_jobs=n_jobs) as parallel:
         for iteration in range(max_iter + 1):
-            sums, raters, likelihoods = expectation(prior, raters, model, limits, parallel)
-            held = sum(model.log_density(rater.likelihood) for rater in raters)
-            held += hyperprior.log_density(prior) if hyperprior else 0.0
-            path.append(sums.value + held)
-            evidence.append(sums.value)
-            report(iteration, path[-1])
-            converged = iteration > 0 and path[-1] - path[-2] <= tol * n_ratings
-            if converged or iteration == max_iter:
-                break
-            if hyperprior:
-                prior = hyperprior.mode(prior, sums, len(raters))
-            model = model.recentred(likelihoods)
-            raters = [
-                replace(rater, likelihood=own)
-                for rater, own in zip(raters, likelihoods, strict=True)
-            ]
-    paths = np.array(path), np.array(evidence)
-    return Learned(prior, raters, model, *paths, converged, sums.unsettled)
+            sums, visited, own = expectation(now.prior, now.raters, now.model, limits, parallel)
+            now = now.visited(sums, visited, hyperprior)
+            report(iteration, now.path[-1])
+            gain = now.path[-1] - best.path[-1] if best else np.inf
+            if best and gain < 0.0:  # EP is not exact: a step that lowers the objective goes back
+                return replace(best, converged=-gain <= enough)
+            best = replace(now, converged=gain <= enough)
+            if best.converged or iteration == max_iter:
+                return best
+            now = now.moved(sums, own, hyperprior)
+    raise ValueError(f"max_iter must not be negative, but is {max_iter}")
 
 
 def settle(
