@@ -15,7 +15,7 @@ from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 
-_STEPS = 10  # of one M-step; the next E-step moves the cavities anyway
+_STEPS = 4  # of one M-step; the next E-step moves the cavities anyway
 
 
 class RaterModel(Protocol):
