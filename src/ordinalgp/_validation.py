@@ -31,21 +31,21 @@ class Levels:
     codes: IntArray
 
 
-def encode_levels(y: Any, categories: Any = None) -> Levels:
-    """Rank the labels ``y`` of shape (n,).
+def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
+    """Rank the labels ``y`` of shape (n,), which errors call ``name``.
 
     The order is ``categories``, else that of an ordered pandas categorical or a polars Enum,
     else that of the numbers or booleans themselves.
     """
-    values = _label_values(y, "y")
+    values = _label_values(y, name)
     classes, inverse = np.unique(values, return_inverse=True)
     order = _declared_order(y) if categories is None else categories
     if order is None:
-        _require_own_order(classes, len(values))
-    _require_two_classes(classes)
+        _require_own_order(classes, len(values), name)
+    _require_two_classes(classes, name)
     ranked = classes if order is None else _check_categories(order, classes)
     codes = class_positions(ranked, classes)[inverse]
-    _reject_unknown(values, codes, ranked)
+    _reject_unknown(values, codes, ranked, name)
     return Levels(ranked, classes, codes)
 
 
@@ -115,29 +115,30 @@ def _declared_order(y: Any) -> NDArray[Any] | None:
     return None
 
 
-def _require_own_order(classes: NDArray[Any], n_rows: int) -> None:
+def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
     """Accept numbers, half steps among them, and booleans; not strings nor measurements."""
     if classes.dtype.kind not in "biuf":
         raise ValueError(
-            f"y must say how its labels are ordered, but {_show(classes)} have no order of their "
-            "own (alphabetical order would be arbitrary). Name the levels from lowest to highest, "
-            "e.g. categories=['low', 'mid', 'high'], or give y as an ordered pandas categorical."
+            f"{name} must say how its labels are ordered, but {_show(classes)} have no order of "
+            "their own (alphabetical order would be arbitrary). Name the levels from lowest to "
+            f"highest, e.g. categories=['low', 'mid', 'high'], or give {name} as an ordered pandas "
+            "categorical."
         )
     many = n_rows >= _MIN_ROWS_TO_CALL_CONTINUOUS and len(classes) > n_rows / 2
     if many and classes.dtype.kind == "f" and (2 * classes % 1 != 0).any():
         raise ValueError(
-            f"Unknown label type: continuous. y has {len(classes)} different fractional values in "
-            f"{n_rows} rows ({_show(classes)}), where a few ordered levels are needed. Bin the "
-            "target first, or name the levels with categories=[...] if each value is one."
+            f"Unknown label type: continuous. {name} has {len(classes)} different fractional "
+            f"values in {n_rows} rows ({_show(classes)}), where a few ordered levels are needed. "
+            "Bin the target first, or name the levels with categories=[...] if each value is one."
         )
 
 
-def _require_two_classes(classes: NDArray[Any]) -> None:
+def _require_two_classes(classes: NDArray[Any], name: str) -> None:
     if len(classes) < 2:
         word = "class" if len(classes) == 1 else "classes"
         raise ValueError(
-            f"y has {len(classes)} {word} ({_show(classes)}), but at least 2 classes are needed. "
-            "Add rows with another label."
+            f"{name} has {len(classes)} {word} ({_show(classes)}), but at least 2 classes are "
+            "needed. Add rows with another label."
         )
 
 
@@ -174,13 +175,15 @@ def _in_kind_of(classes: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
     return cast if both_float or np.array_equal(cast, levels) else levels
 
 
-def _reject_unknown(values: NDArray[Any], codes: IntArray, categories: NDArray[Any]) -> None:
+def _reject_unknown(
+    values: NDArray[Any], codes: IntArray, categories: NDArray[Any], name: str
+) -> None:
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         row = unknown[0]
         raise ValueError(
-            f"y must hold only the levels of categories, [{_show(categories)}], but row {row} is "
-            f"{_show(values[[row]])}. Add this level to categories or drop such rows "
+            f"{name} must hold only the levels of categories, [{_show(categories)}], but row {row} "
+            f"is {_show(values[[row]])}. Add this level to categories or drop such rows "
             f"({len(unknown)} in all)."
         )
 

@@ -42,6 +42,7 @@ _ESTIMATORS = {
     "TableModel": "ordinalgp.tables.model",
     "PreferenceGP": "ordinalgp.preference",
     "SparseBayesOrdinalClassifier": "ordinalgp.sparse",
+    "CollaborativeOrdinalGP": "ordinalgp.collaborative",
 }
 _KERNELS: dict[str, Any] = {
     kernel.__name__: kernel

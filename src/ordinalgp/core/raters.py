@@ -1,0 +1,120 @@
+"""What a rater owns: thresholds and noise, held together by a distribution that raters share.
+
+A rater with many ratings has parameters of its own; one with few stays near the shared centre,
+which is itself estimated from all raters. ``strength`` is worth about so many ratings.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
+from ordinalgp.core.problem import Approximation, Problem, Start, match
+
+_STEPS = 4  # of one M-step; the next E-step moves the cavities anyway
+
+
+class RaterModel(Protocol):
+    """How raters' own parameters are found, and what their common distribution says of them."""
+
+    def begin(self, problem: Problem, last: Start | None) -> Start | None:
+        """Where inference starts, given the rater's last sites."""
+
+    def refit(self, problem: Problem, found: Approximation) -> Any:
+        """The rater's next likelihood, given its posterior (M-step for theta_j)."""
+
+    def log_density(self, likelihood: Any) -> float:
+        """Log density of a rater's parameters; 0 at the centre, constants left out."""
+
+    def recentred(self, likelihoods: list[Any]) -> Self:
+        """The same with the centre that suits all raters best."""
+
+
+@dataclass(frozen=True, eq=False)
+class SharedThresholds:
+    """theta_j ~ N(theta_0, I / strength) for theta = [log noise, b_1, log gaps].
+
+    Prior covariance, noise and thresholds share one scale, which log noise = 0 at the centre
+    fixes: the typical rater has noise 1.
+    """
+
+    center: OrdinalProbit
+    strength: float
+
+    def begin(self, problem: Problem, last: Start | None) -> Start | None:
+        """Warm start."""
+        return last
+
+    def refit(self, problem: Problem, found: Approximation) -> OrdinalProbit:
+        """Climb the summed log Z_m at fixed cavities, less the distance from the centre.
+
+        The slope of the first step is that of EP's evidence itself. The paper's expected log
+        likelihood has the same fixed points up to EP's error, and needs quadrature.
+        """
+        y, at = problem.y, found.at
+
+        def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+            likelihood, off = self.center.clone_with_theta(theta), theta - self.center.theta
+            value = np.sum(likelihood.log_expectation(y, at.mean, at.var).value)
+            slope = np.sum(likelihood.theta_derivatives(y, at.mean, at.var).value, axis=1)
+            penalty = 0.5 * self.strength * (off @ off)
+            return float(penalty - value), self.strength * off - slope
+
+        bounds = self.center.bounds
+        start = np.clip(problem.likelihood.theta, bounds[:, 0], bounds[:, 1])
+        options = {"maxiter": _STEPS}
+        best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        return self.center.clone_with_theta(best.x)
+
+    def log_density(self, likelihood: OrdinalProbit) -> float:
+        """Minus half the squared distance from the centre, times strength."""
+        off = likelihood.theta - self.center.theta
+        return float(-0.5 * self.strength * (off @ off))
+
+    def recentred(self, likelihoods: list[OrdinalProbit]) -> Self:
+        """Mean of the raters' theta, with the noise kept at 1."""
+        if self.strength == 0.0:
+            return self
+        theta = np.mean([likelihood.theta for likelihood in likelihoods], axis=0)
+        theta[0] = 0.0
+        return replace(self, center=self.center.clone_with_theta(theta))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedNoise:
+    """Each rater's noise as if it had ``strength`` more ratings of mean square ``center.noise``^2.
+
+    All updates are exact, so EM never lowers the penalised log likelihood.
+    """
+
+    center: Gaussian
+    strength: float
+
+    def begin(self, problem: Problem, last: Start | None) -> Start:
+        """The exact sites: a Gaussian likelihood is its own, wherever it is smoothed."""
+        at = Moments(np.zeros(len(problem.y)), np.zeros(len(problem.y)))
+        return Start(match(problem.smooth(at), at), at.mean)
+
+    def refit(self, problem: Problem, found: Approximation) -> Gaussian:
+        """Expected mean square of y - f over the rated items (section 3.1 of [Yu06]_)."""
+        squares = np.sum((problem.y - found.marginal.mean) ** 2 + found.marginal.var)
+        total = self.strength * self.center.noise**2 + squares
+        return Gaussian(
+            float(np.clip(np.sqrt(total / (self.strength + len(problem.y))), *NOISE_BOUNDS))
+        )
+
+    def log_density(self, likelihood: Gaussian) -> float:
+        """Strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
+        ratio = (self.center.noise / likelihood.noise) ** 2
+        return float(0.5 * self.strength * (np.log(ratio) - ratio + 1.0))
+
+    def recentred(self, likelihoods: list[Gaussian]) -> Self:
+        """The harmonic mean of the raters' noise variances maximises their density."""
+        if self.strength == 0.0:
+            return self
+        precision = np.mean([likelihood.noise**-2.0 for likelihood in likelihoods])
+        return replace(self, center=Gaussian(float(precision**-0.5)))
