@@ -20,13 +20,14 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.data import ROOT, data_folder
 from ordinalgp import CollaborativeOrdinalGP, OrdinalGPClassifier
+from ordinalgp.benchmark.protocol import data_folder
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.decisions import decide
 from ordinalgp.imputation import LowRankImputer
 from ordinalgp.kernels import Correlation
 
+ROOT = Path(__file__).resolve().parents[1]
 Record = dict[str, Any]
 LEVELS = np.arange(1, 11) / 2  # half stars
 RATERS = 100
