@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.contraction import contract, kernel_matrix
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, Triangle, condition
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.search import Trainable
@@ -96,7 +97,7 @@ class LeastSquaresTask(Trainable):
         T = copies / noise**2
         C = K.copy()
         C.flat[:: len(C) + 1] += 1.0 / T
-        R = Triangle(C).full_inverse()
+        R = _inverse(C)
         q = np.diagonal(R) / T
         w = R @ offset
         share = np.minimum(self.counts, 1.0) / A.apply(copies)
@@ -133,6 +134,21 @@ class LeastSquaresTask(Trainable):
         d_noise += 2 * np.sum(np.diagonal(G) / out.T)
         d_link = link.theta_derivatives(self.y, at.mean, at.var).value @ self.counts
         return float(self.counts @ smoothed.value), G, np.concatenate([[d_noise], d_link])
+
+
+def _inverse(C: FloatArray) -> FloatArray:
+    """Invert a symmetric positive definite matrix in its own place."""
+    factor, info = lapack.dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    if info != 0:
+        raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    upper: FloatArray = inverse.T  # in C order, with the upper triangle filled
+    for i in range(0, len(upper), _STRIP):
+        j = i + _STRIP
+        block = upper[i:j, i:j]
+        block[:] = np.triu(block) + np.triu(block, 1).T
+        upper[j:, i:j] = upper[i:j, j:].T
+    return upper
 
 
 def _pull_back(R: FloatArray, g: FloatArray, d_w: FloatArray, w: FloatArray) -> FloatArray:
