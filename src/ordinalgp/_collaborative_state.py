@@ -20,6 +20,7 @@ _KEPT = (
     "classes_",
     "objective_path_",
     "log_evidence_path_",
+    "bound_path_",
     "converged_",
     "n_iter_",
 )
@@ -41,6 +42,7 @@ class CollaborativeState:
         "classes_": ("biufUSMO", "k"),
         "objective_path_": ("f", "iterations"),
         "log_evidence_path_": ("f", "iterations"),
+        "bound_path_": ("f", "iterations"),
         "converged_": ("b", ""),
         "n_iter_": ("i", ""),
         "raters": ("O", "n"),

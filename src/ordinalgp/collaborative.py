@@ -88,6 +88,9 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
         What EM climbs: log evidence plus log densities of what is smoothed, at every iteration.
     log_evidence_path_ : ndarray
         Log evidence alone: the log likelihood (Gaussian) or EP's approximation.
+    bound_path_ : ndarray
+        Lower bound on the log evidence, eq. (2) of [Yu06]_ at EP's posteriors; for the Gaussian
+        likelihood the log evidence itself.
     converged_ : bool
         Whether ``tol`` was reached.
     n_iter_ : int
@@ -239,6 +242,7 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
         self._fitted_raters = list(found.raters)
         self.objective_path_ = np.array(found.path)
         self.log_evidence_path_ = np.array(found.evidence_path)
+        self.bound_path_ = np.array(found.bound_path)
         self.converged_, self.n_iter_ = bool(found.converged), len(found.path) - 1
         self._warn(found.unsettled)
         return self

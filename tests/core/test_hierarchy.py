@@ -102,6 +102,7 @@ def test_the_log_likelihood_is_direct_and_never_falls(rng):
     assert_allclose(found.evidence_path[0], start, rtol=1e-10)
     assert_allclose(found.evidence_path[-1], end, rtol=1e-8)
     assert found.path == found.evidence_path
+    assert_allclose(found.bound_path, found.evidence_path, rtol=1e-7)  # no gap if q is exact
     assert len(found.path) > 100
     assert np.all(np.diff(found.path) > 0)
     assert end > start + 5
@@ -184,6 +185,7 @@ def test_tiny_ordinal_cases_match_box_probabilities(rng):
     assert_allclose(found.evidence_path[0], sum(box(prior, r) for r in raters), atol=0.03)
     exact = sum(box(found.prior, r) for r in found.raters)
     assert_allclose(found.evidence_path[-1], exact, atol=0.03)
+    assert exact - 0.3 < found.bound_path[-1] < exact
 
 
 def test_the_ordinal_objective_settles(rng):
@@ -194,6 +196,8 @@ def test_the_ordinal_objective_settles(rng):
     assert found.converged
     assert found.unsettled == 0
     assert np.all(np.diff(found.path) >= 0)
+    assert abs(found.bound_path[-1] - found.bound_path[-2]) < 0.01
+    assert found.bound_path[-1] > found.bound_path[0] + 1
 
 
 def test_own_thresholds_end_where_the_evidence_is_flat(rng):

@@ -17,22 +17,37 @@ from ordinalgp.core.likelihoods import ExpectedLog, expected_log
 from ordinalgp.core.objectives import Evaluation, gaussian_gradient, prior_offset
 from ordinalgp.core.problem import Approximation, Problem
 from ordinalgp.core.projections import sandwich
+from ordinalgp.core.special import hermite
 
 
 def ep_bound(problem: Problem, found: Approximation) -> Evaluation:
     """F of eq. (27), a lower bound on the log evidence, and its total gradient."""
     posterior, counts = found.posterior, problem.counts
     expected = expected_log(problem.likelihood, problem.y, found.marginal.mean, found.marginal.var)
-    fit = counts @ expected.value
-    # 2 KL(q || prior) = log |I + P T| - trace(T cov(u)) + (mean - h)' K^-1 (mean - h)
-    trace = (counts * found.sites.tau) @ found.marginal.var
-    shift = posterior.weights @ prior_offset(problem, found)
-    value = fit - posterior.half_log_det + 0.5 * trace - 0.5 * shift
+    value = counts @ expected.value - _divergence(problem, found)
     R = posterior.inverse()
     moved_K, moved_theta = _remainder(problem, found, expected, R)
     G = gaussian_gradient(posterior.weights, R)  # eq. (28); overwrites R
     G += moved_K
     return Evaluation(float(value), G, expected.d_theta @ counts + moved_theta, found)
+
+
+def bound_value(problem: Problem, found: Approximation, order: int = 32) -> float:
+    """F alone, without the gradient: E_q[log p(y|u)] by quadrature, minus KL(q || prior)."""
+    nodes, log_weights = hermite(order)
+    u = found.marginal.mean + nodes[:, None] * np.sqrt(found.marginal.var)
+    flat, ys = u.ravel(), np.tile(problem.y, order)
+    point = problem.likelihood.log_expectation(ys, flat, np.zeros_like(flat)).value
+    fit = np.exp(log_weights) @ point.reshape(u.shape) @ problem.counts
+    return float(fit - _divergence(problem, found))
+
+
+def _divergence(problem: Problem, found: Approximation) -> float:
+    """KL(q || prior): half of log |I + P T| - trace(T cov(u)) + (mean - h)' K^-1 (mean - h)."""
+    posterior = found.posterior
+    trace = (problem.counts * found.sites.tau) @ found.marginal.var
+    shift = posterior.weights @ prior_offset(problem, found)
+    return float(posterior.half_log_det - 0.5 * trace + 0.5 * shift)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,6 +24,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.bound import bound_value
 from ordinalgp.core.gaussian import Posterior, Sites, Triangle
 from ordinalgp.core.inference import infer
 from ordinalgp.core.objectives import ep_evidence
@@ -115,6 +116,8 @@ class Sums:
 
     value: float
     """summed log evidence"""
+    bound: float
+    """summed lower bound, eq. (2) of [Yu06]_"""
     weights: FloatArray
     """s, (m,)"""
     slope: FloatArray
@@ -125,14 +128,15 @@ class Sums:
     @classmethod
     def nothing(cls, m: int) -> "Sums":
         """No raters yet."""
-        return cls(0.0, np.zeros(m), np.zeros((m, m)), 0)
+        return cls(0.0, 0.0, np.zeros(m), np.zeros((m, m)), 0)
 
     def add(self, other: "Sums") -> "Sums":
         """Sum, written over ``self``'s arrays."""
         np.add(self.weights, other.weights, out=self.weights)
         np.add(self.slope, other.slope, out=self.slope)
-        value, unsettled = self.value + other.value, self.unsettled + other.unsettled
-        return replace(self, value=value, unsettled=unsettled)
+        value, bound = self.value + other.value, self.bound + other.bound
+        unsettled = self.unsettled + other.unsettled
+        return replace(self, value=value, bound=bound, unsettled=unsettled)
 
 
 def observe(
@@ -163,6 +167,7 @@ def _visit(
         sums = replace(
             sums,
             value=sums.value + evaluation.value,
+            bound=sums.bound + bound_value(problem, found),
             unsettled=sums.unsettled + (not found.converged),
         )
         own.append((found.start, model.refit(problem, found)))
@@ -204,6 +209,8 @@ class Learned:
     """penalised log evidence at every iteration"""
     evidence_path: tuple[float, ...] = ()
     """log evidence alone"""
+    bound_path: tuple[float, ...] = ()
+    """the lower bound on it"""
     unsettled: int = 0
     """raters whose inference did not converge"""
     converged: bool = False
@@ -212,9 +219,13 @@ class Learned:
         """The same after an E-step."""
         held = sum(self.model.log_density(rater.likelihood) for rater in raters)
         held += hyperprior.log_density(self.prior) if hyperprior else 0.0
-        path, evidence = (*self.path, sums.value + held), (*self.evidence_path, sums.value)
         return replace(
-            self, raters=raters, path=path, evidence_path=evidence, unsettled=sums.unsettled
+            self,
+            raters=raters,
+            path=(*self.path, sums.value + held),
+            evidence_path=(*self.evidence_path, sums.value),
+            bound_path=(*self.bound_path, sums.bound),
+            unsettled=sums.unsettled,
         )
 
     def moved(self, sums: Sums, own: Sequence[Any], hyperprior: Hyperprior | None) -> Self:
