@@ -1,6 +1,6 @@
 """Many raters of the same items: Gaussian processes that learn from each other.
 
-.. [Yu06] S. Yu, K. Yu and V. Tresp, "Collaborative ordinal regression", ICML 2006.
+.. [Yu06] S. Yu, K. Yu and V. Tresp, "Collaborative ordinal regression", 2006.
 """
 
 import sys

@@ -12,7 +12,7 @@ G = sum P_j' (w_j w_j' - R_j) P_j, whatever n is:
 
 G is twice the slope of the log evidence in K: EM climbs along it, measured by K itself.
 
-.. [Yu06] S. Yu, K. Yu and V. Tresp, "Collaborative ordinal regression", ICML 2006.
+.. [Yu06] S. Yu, K. Yu and V. Tresp, "Collaborative ordinal regression", 2006.
 """
 
 from collections.abc import Callable, Sequence
