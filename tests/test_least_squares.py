@@ -254,3 +254,11 @@ def test_a_failed_fit_leaves_the_old_model_whole():
     with pytest.raises(ValueError, match="NaN"):
         fitted.fit(np.full_like(X, np.nan), y)
     assert_array_equal(fitted.category_proba(X), before)
+
+
+def test_the_picture_blurs_by_the_link_not_by_the_regression():
+    X, y = make_data(n=30)
+    fitted = quick().fit(X, y)
+    display = LatentDisplay.from_estimator(fitted, X, y)
+    assert_allclose(display.noise, 1 / fitted.slope_)
+    assert display.noise != fitted.noise_

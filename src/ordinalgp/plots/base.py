@@ -54,6 +54,12 @@ def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     return model, *model.latent_mean_and_variance(X)
 
 
+def link_noise(model: Any) -> float:
+    """How blurred the thresholds are, on the latent scale; a slope is its inverse."""
+    model = getattr(model, "classifier_", model)
+    return float(1.0 / model.slope_ if hasattr(model, "slope_") else model.noise_)
+
+
 def span(values: FloatArray, n: int) -> FloatArray:
     """``n`` points over the range of ``values`` and a little beyond."""
     low, high = values.min(), values.max()

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics import _ranks
-from ordinalgp.plots.base import SHADE, Display, colors_of, latent_at, pyplot, span
+from ordinalgp.plots.base import SHADE, Display, colors_of, latent_at, link_noise, pyplot, span
 
 
 @dataclass(eq=False)
@@ -99,7 +99,7 @@ class LatentDisplay(Display):
             member = codes == np.arange(len(model.categories_))[:, None]
             joint, share = member @ rows / len(rows), member.mean(axis=1)
         density = np.divide(joint, share[:, None], where=share[:, None] > 0, out=0 * joint)
-        fitted = model.thresholds_, model.noise_, model.categories_
+        fitted = model.thresholds_, link_noise(model), model.categories_
         return cls(latent, density, share, mean, codes, *fitted).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
