@@ -18,6 +18,7 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
+from ordinalgp.core.room import Room
 from ordinalgp.kernels import ARDLinear
 
 __all__ = ["contract", "kernel_matrix"]
@@ -30,11 +31,38 @@ _BLOCK = 64  # rows at a time: few enough for their distances to stay in the cac
 _noted: set[type] = set()  # classes whose missing rule was logged
 
 
-def kernel_matrix(kernel: sk.Kernel, X: Any) -> FloatArray:
-    """Return ``kernel(X)`` as a new array of shape (n, n), fast for the common kernels."""
+def kernel_matrix(kernel: sk.Kernel, X: Any, room: Room | None = None) -> FloatArray:
+    """Return ``kernel(X)``, shape (n, n), fast for the common kernels.
+
+    It is a new array or, where ``room`` is given, perhaps one that the next call overwrites.
+    """
+    if room is not None and (K := _in_room(kernel, X, room)) is not None:
+        return K
     fast = _MATRIX.get(type(kernel))  # not for subclasses, which may compute something else
     # A copy, because sums and products write into it and a kernel may hand out a matrix it keeps.
     return np.array(kernel(X), dtype=float) if fast is None else fast(kernel, X)
+
+
+def _in_room(kernel: sk.Kernel, X: Any, room: Room) -> FloatArray | None:
+    """The RBF kernel, perhaps times a constant, from distances that the room keeps."""
+    multiple = type(kernel) is sk.Product
+    rbf, constant = _split(kernel) if multiple else (kernel, None)
+    if type(rbf) is not sk.RBF or np.ndim(rbf.length_scale):
+        return None
+    if multiple and type(constant) is not sk.ConstantKernel:
+        return None
+    r2 = room.distances(X)
+    factor = np.float64(-0.5) / rbf.length_scale / rbf.length_scale
+    K = room.matrix("kernel", len(r2))
+    for i in range(0, len(K), _BLOCK):
+        j = i + _BLOCK
+        with np.errstate(over="ignore"):
+            block = np.multiply(r2[i:j, i:], factor, out=K[i:j, i:])
+        np.exp(block, out=block)
+        if constant is not None:
+            block *= constant.constant_value
+        K[j:, i:j] = block[:, _BLOCK:].T
+    return K
 
 
 @singledispatch
@@ -128,25 +156,33 @@ def _scaled(X: Any, length_scale: Any) -> FloatArray:
         return np.clip(X / scale, -1e140, 1e140)  # squares stay finite: 0 * inf would be nan
 
 
-def _pair_sums(M: FloatArray, X: FloatArray, limit: float = 1e3) -> FloatArray:
-    """Return ``sum_ij M_ij (x_il - x_jl)^2`` for every column l, as one matrix product.
+def _pair_sums(A: FloatArray, B: FloatArray, X: FloatArray, limit: float = 1e3) -> FloatArray:
+    """Return ``sum_ij A_ij B_ij (x_il - x_jl)^2`` for every column l, as one matrix product.
 
     The two terms of the product form cancel up to eps x^2. Where a column spans thousands of length
     scales that is not small beside the near pairs, the only ones that still count, so columns that
-    reach beyond ``limit`` are summed pair by pair. ``M``, symmetric, loses its idle diagonal.
+    reach beyond ``limit`` are summed pair by pair. A and B are symmetric.
     """
-    np.fill_diagonal(M, 0.0)
     C = X - X.mean(axis=0)
-    sums: FloatArray = 2.0 * (M.sum(axis=1) @ C**2 - np.einsum("il,il->l", C, M @ C))
-    for column in np.flatnonzero(np.abs(C).max(axis=0) > limit):
-        sums[column] = _pair_sum(M, X[:, column])
-    return sums
+    square = C**2
+    far = np.flatnonzero(np.abs(C).max(axis=0) > limit)
+    sums = np.zeros(X.shape[1])
+    direct = np.zeros(len(far))
+    for i in range(0, len(X), _BLOCK):  # each in the cache, and no third n x n array
+        j = min(i + _BLOCK, len(X))
+        M = A[i:j, i:] * B[i:j, i:]
+        np.fill_diagonal(M, 0.0)
+        M[:, : j - i] *= 0.5  # pairs within the block are met twice, all others once
+        sums += M.sum(axis=1) @ square[i:j] + M.sum(axis=0) @ square[i:]
+        sums -= 2.0 * np.einsum("il,il->l", C[i:j], M @ C[i:])
+        direct += [_pair_sum(M, X[i:j, column], X[i:, column]) for column in far]
+    sums[far] = direct
+    return 2.0 * sums
 
 
-def _pair_sum(M: FloatArray, x: FloatArray) -> float:
-    blocks = (slice(i, i + _BLOCK) for i in range(0, len(x), _BLOCK))
-    pairs = ((M[b], np.subtract.outer(x[b], x)) for b in blocks)
-    return sum(float(np.einsum("ij,ij,ij->", m, diff, diff)) for m, diff in pairs)
+def _pair_sum(M: FloatArray, x: FloatArray, other: FloatArray) -> float:
+    diff = np.subtract.outer(x, other)
+    return float(np.einsum("ij,ij,ij->", M, diff, diff))
 
 
 # Half-integer orders are a polynomial times exp(-z), z = sqrt(2 nu) r: that of k, that of w.
@@ -183,8 +219,8 @@ def _matern_matrix(kernel: Any, X: Any) -> FloatArray:
 
 @_rule(sk.RBF)
 def _rbf(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
-    M = upstream * (_matern_matrix(kernel, X) if K is None else K)
-    sums = _pair_sums(M, _scaled(X, kernel.length_scale))
+    K = _matern_matrix(kernel, X) if K is None else K
+    sums = _pair_sums(upstream, K, _scaled(X, kernel.length_scale))
     return sums if kernel.anisotropic else sums.sum(keepdims=True)
 
 
@@ -196,8 +232,7 @@ def _matern(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> 
     # Orders below 1 have a weight without limit near r = 0, and cannot afford any rounding there.
     distances, limit = (_fast, 1e3) if kernel.nu > 1.0 else (_exact, 0.0)
     if kernel.anisotropic:
-        M = _symmetric(Z, weight, distances)
-        return _pair_sums(np.multiply(M, upstream, out=M), Z, limit)
+        return _pair_sums(upstream, _symmetric(Z, weight, distances), Z, limit)
     slope = _symmetric(Z, lambda r2: r2 * weight(r2), distances)
     return np.array([np.vdot(upstream, slope)])
 
@@ -276,9 +311,13 @@ def _multiple(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -
     """Contract a constant times another kernel, with no new kernel matrix if ``K`` is known."""
     other, constant = _split(kernel)
     c = constant.constant_value
-    K = kernel_matrix(other, X) if K is None or c == 0.0 else K / c
-    d_constant = [c * np.vdot(upstream, K)] * constant.n_dims
-    d_other = c * contract(other, X, upstream, K)
+    if K is None or c == 0.0:
+        K = c * kernel_matrix(other, X)
+    d_constant = [np.vdot(upstream, K)] * constant.n_dims
+    if type(other) is sk.RBF:  # its derivatives are multiples of itself, so any multiple serves
+        d_other = contract(other, X, upstream, K)
+    else:
+        d_other = c * contract(other, X, upstream, K / c if c else None)
     return np.concatenate([d_constant, d_other] if other is kernel.k2 else [d_other, d_constant])
 
 

@@ -19,6 +19,7 @@ from ordinalgp.core.projections import Identity, Projection, lift, sandwich
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
 _WEAK_SITE = 1e-4
+_STRIP = 128  # rows at a time that stay in the cache
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,10 @@ class Triangle:
         x, _ = lapack.dtrtrs(self._lower, b, lower=1)
         return np.asarray(x)
 
-    def full_inverse(self) -> FloatArray:
-        """(L L')^-1 as a full symmetric matrix."""
-        half, _ = lapack.dlauum(self.inverse, lower=1)  # the lower triangle; zero above
-        full: FloatArray = half + half.T
-        full.flat[:: len(full) + 1] /= 2
-        return full
+    def full_inverse(self, scale: FloatArray | float = 1.0) -> FloatArray:
+        """S (L L')^-1 S as a full symmetric matrix, S = diag(scale)."""
+        half, _ = lapack.dlauum(self.inverse * scale, lower=1, overwrite_c=1)
+        return mirrored(half.T)  # the upper triangle, in C order
 
 
 class Posterior(Protocol):
@@ -211,10 +210,7 @@ class _FewProjections:
         return Moments(spread(self._u), spread(self._variances))
 
     def inverse(self) -> FloatArray:
-        R = self._triangle.full_inverse()
-        R *= self._S
-        R *= self._S[:, None]
-        return lift(self._A, R)
+        return lift(self._A, self._triangle.full_inverse(self._S))
 
     def _half(self, K_cross: FloatArray) -> FloatArray:
         return self._triangle.inverse @ (self._S[:, None] * self._A.apply(K_cross.T))
@@ -281,6 +277,17 @@ class _ManyProjections:
 
     def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
         return K_new - K_cross @ self.inverse() @ K_cross.T
+
+
+def mirrored(upper: FloatArray) -> FloatArray:
+    """Fill the lower triangle from the upper one, in place and in C order."""
+    below = np.tri(_STRIP, k=-1, dtype=bool)
+    for i in range(0, len(upper), _STRIP):
+        j = i + _STRIP
+        block = upper[i:j, i:j]
+        np.copyto(block, block.T, where=below[: len(block), : len(block)])
+        upper[j:, i:j] = upper[i:j, j:].T
+    return upper
 
 
 def _congruence(F: FloatArray, precision: FloatArray) -> FloatArray:

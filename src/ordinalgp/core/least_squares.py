@@ -5,7 +5,7 @@ probit links it to the levels; all parameters maximise the log probability of ea
 all the other rows. Leaving an observation out is taking one copy of its site from the posterior.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +13,10 @@ from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.contraction import contract, kernel_matrix
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, mirrored
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Projection
+from ordinalgp.core.room import Room, matrix
 from ordinalgp.core.search import Trainable
 
 _STRIP = 128  # rows of a product at a time
@@ -78,6 +79,11 @@ class LeastSquaresTask(Trainable):
     counts: FloatArray
     mean: float
     """prior mean of the latent function"""
+    room: Room | None = None
+
+    def relaxed(self) -> Self:
+        """Return the task with room of its own, for one search."""
+        return replace(self, room=Room())
 
     def posterior(self) -> Posterior:
         """The latent function given all rows: eqs. (4) and (5) of [Srijith12]_."""
@@ -95,7 +101,8 @@ class LeastSquaresTask(Trainable):
         copies = A.adjoint(self.counts)
         offset = A.adjoint(self.counts * (self.y - self.mean)) / copies
         T = copies / noise**2
-        C = K.copy()
+        C = matrix(self.room, "inverse", len(K))
+        C[:] = K
         C.flat[:: len(C) + 1] += 1.0 / T
         R = _inverse(C)
         q = np.diagonal(R) / T
@@ -111,7 +118,7 @@ class LeastSquaresTask(Trainable):
     def evaluate(self, theta: FloatArray, start: Any = None) -> tuple[float, FloatArray, LeftOut]:
         """Sum of log leave-one-out probabilities, eq. (11), with its gradient by the adjoint."""
         task = self.at(theta)
-        K = kernel_matrix(task.kernel, self.X)
+        K = kernel_matrix(task.kernel, self.X, self.room)
         out = task.leave_out(K)
         value, d_kernel, d_likelihood = task._adjoint(out)
         slope = contract(task.kernel, self.X, d_kernel, K=K)
@@ -130,7 +137,8 @@ class LeastSquaresTask(Trainable):
         d_q = A.adjoint(d_q)
         step = -d_mean * A.apply(out.w) / (T * out.kept)  # of the mean, by the noise in 1/T
         d_noise = 2 * (d_q @ q + np.sum(d_var * at.var + step))
-        G = _pull_back(out.R, d_q / out.T, d_w, out.w)
+        G = matrix(self.room, "slope", len(out.R))
+        _pull_back(out.R, d_q / out.T, d_w, out.w, G)
         d_noise += 2 * np.sum(np.diagonal(G) / out.T)
         d_link = link.theta_derivatives(self.y, at.mean, at.var).value @ self.counts
         return float(self.counts @ smoothed.value), G, np.concatenate([[d_noise], d_link])
@@ -142,27 +150,19 @@ def _inverse(C: FloatArray) -> FloatArray:
     if info != 0:
         raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
     inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    upper: FloatArray = inverse.T  # in C order, with the upper triangle filled
-    for i in range(0, len(upper), _STRIP):
-        j = i + _STRIP
-        block = upper[i:j, i:j]
-        block[:] = np.triu(block) + np.triu(block, 1).T
-        upper[j:, i:j] = upper[i:j, j:].T
-    return upper
+    return mirrored(inverse.T)
 
 
-def _pull_back(R: FloatArray, g: FloatArray, d_w: FloatArray, w: FloatArray) -> FloatArray:
+def _pull_back(
+    R: FloatArray, g: FloatArray, d_w: FloatArray, w: FloatArray, out: FloatArray
+) -> None:
     """-R diag(g) R - (R d_w w' + w d_w' R)/2: both w and diag(R) back to K."""
-    G = np.empty_like(R, order="C")
     half = R @ d_w
-    scaled = R * -g
-    # The signs of g differ, so it is no product of a matrix with itself; strips of the lower
+    left, right = np.column_stack([half, w]) / -2, np.vstack([w, half])
+    # The signs of g differ, so it is no product of a matrix with itself; strips of the upper
     # triangle save nearly half of a general product all the same.
     for i in range(0, len(R), _STRIP):
         j = i + _STRIP
-        strip = np.matmul(scaled[i:j], R[:, i:])
-        strip -= np.outer(0.5 * half[i:j], w[i:])
-        strip -= np.outer(0.5 * w[i:j], half[i:])
-        G[i:j, i:] = strip
-        G[j:, i:j] = strip[:, _STRIP:].T
-    return G
+        strip = np.matmul(R[i:j] * -g, R[:, i:], out=out[i:j, i:])
+        strip += left[i:j] @ right[:, i:]
+        out[j:, i:j] = strip[:, _STRIP:].T

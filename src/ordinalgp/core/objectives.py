@@ -53,11 +53,10 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
         + 0.5 * theta.d2 @ (counts * var)
         + theta.d1 @ (counts * A.apply(K @ c))
     )
-    G = gaussian_gradient(posterior.weights, R)
-    mixed = np.outer(0.5 * posterior.weights, c)
-    G += mixed
-    G += mixed.T
-    return Evaluation(float(value), G, d_likelihood, found)
+    R *= -0.5
+    w = posterior.weights  # (w w' + w c' + c w')/2 as one product
+    R += np.column_stack([w + c, w]) @ (0.5 * np.vstack([w, c]))
+    return Evaluation(float(value), R, d_likelihood, found)
 
 
 def log_overlap(sites: Sites, at: Moments) -> FloatArray:

@@ -7,7 +7,7 @@ its variance minus one, and its third cumulant.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -19,6 +19,7 @@ _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 _FAR = 1e4
 # exp(-40) = 4e-18: what lies beyond contributes nothing to a double.
 _NEGLIGIBLE = 40.0
+_FEW = 64  # below this number of intervals the calls cost more than the nodes
 _MILD = 10.0  # up to this exponent across the interval half the nodes will do
 
 
@@ -49,21 +50,33 @@ def cut_normal(lo: FloatArray, hi: FloatArray, width: FloatArray | None = None) 
     """
     width = np.subtract(hi, lo) if width is None else width
     # Reflect so that the interval leans to the right: its nearer edge is then ``lo``.
-    flip = np.isneginf(lo) | (lo + np.where(np.isneginf(lo), 0.0, hi) < 0)
-    flip &= ~(np.isneginf(lo) & np.isposinf(hi))
+    with np.errstate(invalid="ignore"):
+        flip = lo + hi < 0  # false for the whole line, where the sum is not a number
     near = np.maximum(np.where(flip, -hi, lo), -_FAR)
     width = np.minimum(width, np.abs(near) + _FAR)
     # Formulas in Phi and phi cancel where the cut variable's variance is small: in the
     # tail and in narrow intervals. There the density is smooth: integrate it instead.
-    smooth = (near > 2.0) | (width < 1.0)
-    mild = smooth & (width * (near + 0.5 * width) < _MILD)
-    rules = (mild, partial(_by_quadrature, 16)), (smooth & ~mild, partial(_by_quadrature, 32))
-    parts = np.empty((9, near.size))
-    for mask, rule in (*rules, (~smooth, _by_formula)):
-        where = np.flatnonzero(mask)
-        if len(where):
-            parts[:, where] = rule(near[where], width[where])
+    smooth = np.flatnonzero((near > 2.0) | (width < 1.0))
+    if len(smooth) == 0:
+        return _reflected(_by_formula(near, width), flip)
+    near_smooth, width_smooth = near[smooth], width[smooth]
+    near[smooth], width[smooth] = 0.0, 1.0  # anything harmless
+    parts = _by_formula(near, width)
+    parts[:, smooth] = _integrated(near_smooth, width_smooth)
     return _reflected(parts, flip)
+
+
+def _integrated(lo: FloatArray, width: FloatArray) -> FloatArray:
+    """Integrate, with half the nodes wherever they will do and there are enough to gain by it."""
+    mild = width * (lo + 0.5 * width) < _MILD
+    if np.count_nonzero(mild) < _FEW:
+        return _by_quadrature(32, lo, width)
+    if np.all(mild):
+        return _by_quadrature(16, lo, width)
+    parts = np.empty((9, len(lo)))
+    for order, where in ((16, np.flatnonzero(mild)), (32, np.flatnonzero(~mild))):
+        parts[:, where] = _by_quadrature(order, lo[where], width[where])
+    return parts
 
 
 def _by_formula(lo: FloatArray, width: FloatArray) -> FloatArray:
@@ -78,7 +91,7 @@ def _by_formula(lo: FloatArray, width: FloatArray) -> FloatArray:
     var = 1.0 - information
     below, above = mean - lo, hi - mean
     third = lo_density * (below**2 - var) - hi_density * (above**2 - var)
-    return np.stack([log_mass, mean, var, third, information, lo_density, hi_density, below, above])
+    return np.array([log_mass, mean, var, third, information, lo_density, hi_density, below, above])
 
 
 def _by_quadrature(order: int, lo: FloatArray, width: FloatArray) -> FloatArray:
@@ -102,7 +115,7 @@ def _by_quadrature(order: int, lo: FloatArray, width: FloatArray) -> FloatArray:
     hi_density = np.exp(-width * (lo + 0.5 * width)) / mass
     log_mass = np.log(mass) - 0.5 * lo**2 - _LOG_SQRT_2PI
     mean = lo + below
-    return np.stack(
+    return np.array(
         [log_mass, mean, var, third, 1 - var, lo_density, hi_density, below, width - below]
     )
 
