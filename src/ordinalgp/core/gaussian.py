@@ -15,6 +15,7 @@ from scipy.linalg import blas, lapack
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.projections import Identity, Projection, lift, sandwich
+from ordinalgp.core.room import Room, matrix
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
@@ -48,7 +49,7 @@ class Triangle:
 
     def __init__(self, matrix: FloatArray) -> None:
         # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
-        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=1)
+        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
         if info != 0:
             raise np.linalg.LinAlgError(
                 "the posterior precision is not positive definite; the kernel matrix holds "
@@ -64,6 +65,7 @@ class Triangle:
         overwrite = int(self._lower.flags.writeable)
         inverse, _ = lapack.dtrtri(self._lower, lower=1, overwrite_c=overwrite)
         self._lower = None
+        _clear_lower(inverse.T)
         return inverse
 
     def solve(self, b: FloatArray) -> FloatArray:
@@ -78,9 +80,11 @@ class Triangle:
         x, _ = lapack.dtrtrs(self._lower, b, lower=1)
         return np.asarray(x)
 
-    def full_inverse(self, scale: FloatArray | float = 1.0) -> FloatArray:
+    def full_inverse(self, scale: FloatArray | float = 1.0, room: Room | None = None) -> FloatArray:
         """S (L L')^-1 S as a full symmetric matrix, S = diag(scale)."""
-        half, _ = lapack.dlauum(self.inverse * scale, lower=1, overwrite_c=1)
+        half = matrix(room, "inverse", len(self.inverse)).T
+        np.multiply(self.inverse, scale, out=half)
+        half, _ = lapack.dlauum(half, lower=1, overwrite_c=1)
         return mirrored(half.T)  # the upper triangle, in C order
 
 
@@ -116,13 +120,17 @@ def condition(
     sites: Sites,
     counts: FloatArray | None = None,
     prior_mean: FloatArray | None = None,
+    room: Room | None = None,
 ) -> Posterior:
-    """Condition f ~ N(prior_mean, K) on ``counts`` copies of each site."""
+    """Condition f ~ N(prior_mean, K) on ``counts`` copies of each site.
+
+    With ``room``, the next posterior may be written over this one.
+    """
     distinct, where = projection.distinct
     counts = np.ones_like(sites.tau) if counts is None else counts
     copies = _Copies(counts, where, distinct.shape[0])
     form = _FewProjections if distinct.shape[0] <= distinct.shape[1] else _ManyProjections
-    return form(K, distinct, copies, sites, prior_mean)
+    return form(K, distinct, copies, sites, prior_mean, room)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,17 +161,15 @@ class _FewProjections:
         copies: _Copies,
         sites: Sites,
         prior_mean: FloatArray | None,
+        room: Room | None,
     ) -> None:
-        self._A, self._K, self._copies = A, K, copies
+        self._A, self._K, self._copies, self._room = A, K, copies, room
         self._h = prior_mean
         self._g0 = np.zeros(A.shape[0]) if prior_mean is None else A.apply(prior_mean)
         self._P = P = sandwich(A, K)
         self._T = copies.merge(sites.tau)
         self._S = S = np.sqrt(self._T)
-        B = P * S
-        B *= S[:, None]
-        B.flat[:: len(B) + 1] += 1.0
-        self._triangle = Triangle(B)
+        self._triangle = Triangle(_scaled(P, S, matrix(room, "factor", len(P))))
         self.half_log_det = self._triangle.half_log_det
         self._move(sites.nu)
 
@@ -210,7 +216,7 @@ class _FewProjections:
         return Moments(spread(self._u), spread(self._variances))
 
     def inverse(self) -> FloatArray:
-        return lift(self._A, self._triangle.full_inverse(self._S))
+        return lift(self._A, self._triangle.full_inverse(self._S, self._room))
 
     def _half(self, K_cross: FloatArray) -> FloatArray:
         return self._triangle.inverse @ (self._S[:, None] * self._A.apply(K_cross.T))
@@ -235,6 +241,7 @@ class _ManyProjections:
         copies: _Copies,
         sites: Sites,
         prior_mean: FloatArray | None,
+        room: Room | None,
     ) -> None:
         self._A, self._copies = A, copies
         self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
@@ -277,6 +284,25 @@ class _ManyProjections:
 
     def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
         return K_new - K_cross @ self.inverse() @ K_cross.T
+
+
+def _scaled(P: FloatArray, S: FloatArray, B: FloatArray) -> FloatArray:
+    """I + S P S, written into B, of which the upper triangle will do."""
+    for i in range(0, len(P), _STRIP):
+        j = i + _STRIP
+        strip = np.multiply(P[i:j, i:], S[i:], out=B[i:j, i:])
+        strip *= S[i:j, None]
+    B.flat[:: len(B) + 1] += 1.0
+    return B
+
+
+def _clear_lower(A: FloatArray) -> None:
+    """Write zeros below the diagonal of a matrix in C order."""
+    below = np.tri(_STRIP, k=-1, dtype=bool)
+    for i in range(0, len(A), _STRIP):
+        A[i : i + _STRIP, :i] = 0.0
+        block = A[i : i + _STRIP, i : i + _STRIP]
+        block[below[: len(block), : len(block)]] = 0.0
 
 
 def mirrored(upper: FloatArray) -> FloatArray:

@@ -8,6 +8,8 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.problem import Approximation, Problem
 
+_STRIP = 64  # rows at a time that stay in the cache
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
@@ -27,10 +29,18 @@ def prior_offset(problem: Problem, found: Approximation) -> FloatArray:
     return mean if problem.prior_mean is None else mean - problem.prior_mean
 
 
-def gaussian_gradient(weights: FloatArray, R: FloatArray) -> FloatArray:
-    """(w w' - R)/2, written over R."""
-    R *= -0.5
-    R += np.outer(0.5 * weights, weights)
+def gaussian_gradient(
+    weights: FloatArray, R: FloatArray, mixed: FloatArray | None = None
+) -> FloatArray:
+    """(w w' - R)/2, written over R, and (w c' + c w')/2 for ``mixed`` = c."""
+    left, right = weights[:, None], weights[None]
+    if mixed is not None:
+        left, right = np.column_stack([weights + mixed, weights]), np.vstack([weights, mixed])
+    half = 0.5 * right
+    for i in range(0, len(R), _STRIP):
+        strip = R[i : i + _STRIP]
+        strip *= -0.5
+        strip += left[i : i + _STRIP] @ half
     return R
 
 
@@ -53,10 +63,8 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
         + 0.5 * theta.d2 @ (counts * var)
         + theta.d1 @ (counts * A.apply(K @ c))
     )
-    R *= -0.5
-    w = posterior.weights  # (w w' + w c' + c w')/2 as one product
-    R += np.column_stack([w + c, w]) @ (0.5 * np.vstack([w, c]))
-    return Evaluation(float(value), R, d_likelihood, found)
+    G = gaussian_gradient(posterior.weights, R, mixed=c)
+    return Evaluation(float(value), G, d_likelihood, found)
 
 
 def log_overlap(sites: Sites, at: Moments) -> FloatArray:

@@ -9,6 +9,7 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.likelihoods import Likelihood, Smoothed
 from ordinalgp.core.projections import Projection
+from ordinalgp.core.room import Room
 
 Smoothing = Literal["mode", "cavity"]
 
@@ -23,10 +24,12 @@ class Problem:
     likelihood: Likelihood
     counts: FloatArray
     prior_mean: FloatArray | None = None
+    room: Room | None = None
 
     def condition(self, sites: Sites) -> Posterior:
         """Posterior under Gaussian sites."""
-        return condition(self.K, self.projection, sites, self.counts, self.prior_mean)
+        K, A, h = self.K, self.projection, self.prior_mean
+        return condition(K, A, sites, self.counts, h, self.room)
 
     def smooth(self, at: Moments) -> Smoothed:
         """The smoothed log likelihood of every observation."""

@@ -17,6 +17,7 @@ from ordinalgp.core.inference import infer
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
+from ordinalgp.core.room import Room
 
 Objective = Callable[[Problem, Approximation], Evaluation]
 Optimizer = str | Callable[..., tuple[FloatArray, float]] | None
@@ -79,16 +80,19 @@ class Task(Trainable):
     objective: Objective = ep_evidence
     max_sweeps: int = 100
     tol: float = 1e-6
+    room: Room | None = None
 
     def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs."""
+        """Return the task at the precision that a search needs, with room of its own."""
         stationary = self.objective is ep_evidence
-        return replace(self, tol=max(self.tol, SEARCH_TOL)) if stationary else self
+        tol = max(self.tol, SEARCH_TOL) if stationary else self.tol
+        return replace(self, tol=tol, room=Room())
 
     def problem(self) -> Problem:
         """The inference problem at the task's own hyperparameters."""
-        K = kernel_matrix(self.kernel, self.X)
-        return Problem(K, self.projection, self.y, self.likelihood, self.counts)
+        K = kernel_matrix(self.kernel, self.X, self.room)
+        A, room = self.projection, self.room
+        return Problem(K, A, self.y, self.likelihood, self.counts, room=room)
 
     def infer(self, problem: Problem, start: Start | None = None) -> Approximation:
         """Approximate the posterior."""
