@@ -1,0 +1,82 @@
+"""A search that writes over its own matrices must not see what was in them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from ordinalgp.core.contraction import kernel_matrix
+from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.projections import Identity
+from ordinalgp.core.room import Room
+from ordinalgp.core.search import Task, objective_named
+
+KERNELS = [
+    RBF(0.7),
+    ConstantKernel(2.0) * RBF(0.7),
+    RBF(0.7) * ConstantKernel(0.1),
+    ConstantKernel(2.0) * RBF([0.5, 1.0, 2.0]),
+    ConstantKernel(2.0) * Matern(0.7, nu=2.5),
+    RBF(0.7) * RBF(1.4),
+    ConstantKernel(2.0) * RBF(0.7) + WhiteKernel(0.3),
+]
+
+
+def rows(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.digitize(X[:, 0] + 0.3 * rng.normal(size=n), [-0.5, 0.5])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_matrices_are_those_of_scikit_learn(kernel):
+    room = Room()
+    for seed, n in ((0, 150), (1, 150), (2, 70)):
+        X, _ = rows(n, seed)
+        for shift in (0.0, 0.4, -0.4):
+            moved = kernel.clone_with_theta(kernel.theta + shift)
+            assert_allclose(kernel_matrix(moved, X, room), moved(X), rtol=1e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize("scale", [1e-180, 1e180])
+def test_far_out_rows_give_finite_matrices(scale):
+    X, _ = rows(20)
+    K = kernel_matrix(ConstantKernel(2.0) * RBF(1e-3), scale * X, Room())
+    assert np.all(np.isfinite(K))
+    assert_allclose(np.diagonal(K), 2.0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize(
+    ("inference", "objective"), [("laplace", "evidence"), ("ep", "evidence"), ("ep", "bound")]
+)
+def test_evidence_does_not_depend_on_the_room(kernel, inference, objective):
+    X, y = rows()
+    smoothing, function = objective_named(inference, objective)
+    likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.4)
+    ones = np.ones(len(X))
+    plain = Task(X, kernel, likelihood, Identity(len(X)), y, ones, smoothing, function, tol=1e-10)
+    agrees_along_a_search(plain, replace(plain, room=Room()))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_least_squares_do_not_depend_on_the_room(kernel):
+    X, y = rows()
+    likelihood = RankNoise(0.5, OrdinalProbit.from_thresholds([0.5, 1.5], 0.4))
+    plain = LeastSquaresTask(X, kernel, likelihood, Identity(len(X)), y, np.ones(len(X)), 1.0)
+    agrees_along_a_search(plain, plain.relaxed())
+
+
+def agrees_along_a_search(plain, roomy):
+    rng = np.random.default_rng(3)
+    start = None
+    for _ in range(4):
+        theta = plain.theta + 0.3 * rng.normal(size=len(plain.theta))
+        value, gradient, found = plain.evaluate(theta, start)
+        again, slope, _ = roomy.evaluate(theta, start)
+        assert_allclose(again, value, rtol=1e-11)
+        assert_allclose(slope, gradient, rtol=1e-9, atol=1e-9 * np.abs(gradient).max())
+        start = found.start
