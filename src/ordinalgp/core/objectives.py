@@ -53,6 +53,8 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
         - posterior.half_log_det
     )
     var, A, K = found.marginal.var, problem.projection, problem.K
+    # The factorisation is from one Newton step before the mode: its first-order change.
+    value += 0.5 * (counts * var) @ (found.smoothed.d2 + found.sites.tau)
     theta = problem.likelihood.theta_derivatives(problem.y, found.at.mean, found.at.var)
     # The log determinant depends on the mode; c carries that dependence back to K and theta.
     pull = A.adjoint(0.5 * counts * var * found.smoothed.d3)
