@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from ordinalgp import OrdinalGPClassifier, _induced, _large, load
+from ordinalgp import OrdinalGPClassifier, _induced, _large, _sweeps, load
 from ordinalgp._site_store import SiteStore
 from ordinalgp.metrics import log_score
 
@@ -96,7 +96,7 @@ def test_the_score_is_near_the_exact_models(inference):
 @pytest.mark.usefixtures("_small_stages")
 def test_a_warm_start_leaves_fewer_passes_and_the_same_answer(monkeypatch):
     cold = model().fit(X, Y)
-    monkeypatch.setattr(_large, "WARM_ROWS", 600)
+    monkeypatch.setattr(_large, "WARM_ROWS", (600,))
     warm = model().fit(X, Y)
     assert warm.n_iter_ <= cold.n_iter_
     scores = [log_score(Y_NEW, m.category_proba(X_NEW)) for m in (warm, cold)]
@@ -160,7 +160,7 @@ class Interrupted(Exception):
 @pytest.mark.parametrize("chunk", [1, 9, 12])
 def test_an_interrupted_fit_goes_on_to_the_same_answer(chunk, tmp_path, monkeypatch):
     whole = model().fit(X, Y)
-    calls, work = [], _induced.sweep_chunk
+    calls, work = [], _sweeps.sweep_chunk
 
     def stop(*args):
         calls.append(1)
@@ -168,7 +168,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_answer(chunk, tmp_path, monkeypa
             raise Interrupted
         return work(*args)
 
-    monkeypatch.setattr(_induced, "sweep_chunk", stop)
+    monkeypatch.setattr(_sweeps, "sweep_chunk", stop)
     folder = tmp_path / "fit"
     with pytest.raises(Interrupted):
         model(checkpoint=folder).fit(X, Y)
@@ -188,7 +188,7 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
         raise Interrupted
 
     with monkeypatch.context() as patch:
-        patch.setattr(_induced, "sweep_chunk", stop)
+        patch.setattr(_sweeps, "sweep_chunk", stop)
         with pytest.raises(Interrupted):
             model(checkpoint=tmp_path).fit(X, Y)
     with pytest.raises(ValueError, match="belongs to a fit with other parameters or other rows"):
@@ -197,12 +197,20 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
         model(checkpoint=tmp_path).fit(X, 3 - Y)
 
 
-def test_a_store_writes_beside_what_it_reads():
-    store = SiteStore(3)
-    store.new[:] = 1.0
-    assert not store.old.any()
-    store.finish_pass()
-    assert store.old.all()
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_store_writes_beside_what_it_reads(on_disk, tmp_path):
+    store = SiteStore(3, tmp_path if on_disk else None)
+    for value in (1.0, 2.0):
+        for rows in ((0, 2), (2, 3)):
+            slot = store.slot(*rows)
+            old = slot.read()
+            assert (old is None) if value == 1.0 else np.all(old == 1.0)
+            handed = slot.write(np.full((rows[1] - rows[0], 5), value))
+            assert (handed is None) == on_disk
+            if not on_disk:
+                store.put(slot, handed)
+        store.finish_pass()
+    assert_array_equal(store.left_out(), np.full((3, 2), 2.0))
 
 
 # ----------------------------------------------------------------------------- further rows

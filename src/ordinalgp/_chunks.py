@@ -22,6 +22,15 @@ class Chunk:
     codes: IntArray
     counts: FloatArray
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    def load(self) -> "Chunk":
+        """The chunk itself; see :class:`DeferredChunk`."""
+        return self
+
     def take(self, rows: Any) -> "Chunk":
         """Only these rows."""
         return Chunk(np.asarray(self.X[rows], dtype=float), self.codes[rows], self.counts[rows])
@@ -34,8 +43,8 @@ class ChunkedRows(Protocol):
     def n_rows(self) -> int:
         """Number of rows."""
 
-    def __iter__(self) -> Iterator[Chunk]:
-        """Read all rows once, in the same chunks every time."""
+    def __iter__(self) -> "Iterator[Chunk | DeferredChunk]":
+        """Go over all rows once, in the same chunks every time."""
 
     def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
         """Up to ``size`` rows, drawn without replacement."""

@@ -15,7 +15,6 @@ from ordinalgp._chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
 from ordinalgp._induced import (
     SAMPLE_ROWS,
     SUBSET_ROWS,
-    WARM_ROWS,
     Passes,
     Settled,
     absorb,
@@ -26,6 +25,7 @@ from ordinalgp._induced import (
 from ordinalgp._latent import LatentClassifier
 from ordinalgp._rows import merge_rows
 from ordinalgp._site_store import SiteStore, fingerprint_of
+from ordinalgp._sweeps import LocalSweeps
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_weights, encode_levels
 from ordinalgp.core.ep import cavities
@@ -33,9 +33,11 @@ from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing
 from ordinalgp.core.search import Task, maximise
-from ordinalgp.core.streaming import InducedPosterior, Observed
+from ordinalgp.core.streaming import InducedPosterior
 
 _EXACT_ROWS, _AUTO_POINTS = 2000, 512
+WARM_ROWS = (20_000, 100_000)  # rows of the first passes, where there are several times more
+_WARM_SHARE = 3
 _KEPT_ROWS = 20_000  # for log_marginal_likelihood at other hyperparameters
 
 
@@ -122,12 +124,8 @@ class LargeClassifier(LatentClassifier):
                         theta=task.theta, Z=task.Z, precision=start.precision, shift=start.shift
                     )
                 learn = self.optimizer is not None
-                passes = Passes(rows, task, store, self.n_jobs, self.verbose, learn)
-                settled = passes.settle(start, saved)
-            if isinstance(rows, FactoryRows):
-                settled = replace(settled, left_out=None)  # it lies in a file that goes now
-            elif settled.left_out is not None:
-                settled = replace(settled, left_out=np.array(settled.left_out))
+                sweeps = LocalSweeps(rows, store, self.n_jobs)
+                settled = Passes(sweeps, task, store, self.verbose, learn).settle(start, saved)
             store.remove()
         return settled
 
@@ -203,16 +201,17 @@ class LargeClassifier(LatentClassifier):
         """Where the passes over all rows begin."""
         if saved:
             inducing = Inducing(task.kernel, task.Z)
-            precision = np.asfortranarray(saved["precision"])
-            return task, InducedPosterior(inducing, precision, saved["shift"])
+            return task, InducedPosterior(inducing, saved["precision"], saved["shift"])
         posterior = posterior_on_sample(task.relaxed())[0]
-        if rows.n_rows <= 3 * WARM_ROWS:
-            return task, posterior
-        part = ArrayRows(rows.sample(WARM_ROWS, check_random_state(self.random_state)))
-        learn = self.optimizer is not None
-        passes = Passes(part, task, SiteStore(WARM_ROWS), self.n_jobs, self.verbose, learn)
-        warm = passes.settle(posterior, {})
-        return warm.task, warm.posterior
+        rng, learn = check_random_state(self.random_state), self.optimizer is not None
+        for size in WARM_ROWS:
+            if rows.n_rows < _WARM_SHARE * size:
+                break
+            store = SiteStore(size)
+            part = LocalSweeps(ArrayRows(rows.sample(size, rng)), store, self.n_jobs)
+            warm = Passes(part, task, store, self.verbose, learn).settle(posterior, {})
+            task, posterior = warm.task, warm.posterior
+        return task, posterior
 
     def _settle_at_once(self, task: InducedTask) -> Settled:
         posterior, found, value = posterior_on_sample(task)
@@ -244,7 +243,7 @@ class LargeClassifier(LatentClassifier):
         self._fitted_task, self._posterior, self._support = task, posterior, task.Z
         self.inducing_points_ = task.Z
         self._name_likelihood(task)
-        posterior.factor, posterior.mean  # noqa: B018 (finished here, then only read)
+        posterior.mean, posterior.inducing.inverse_factor  # noqa: B018 (then only read)
 
     def _name_likelihood(self, task: Any) -> None:
         raise TypeError(f"{type(self).__name__} does not say what its parameters are called")
@@ -292,9 +291,7 @@ class LargeClassifier(LatentClassifier):
         inducing = Inducing(exact.kernel, exact.X)
         inputs = exact.projection.apply(np.arange(float(len(exact.X)))).astype(np.intp)
         rows = inducing.rows(exact.X[inputs])
-        observed = Observed(exact.y, exact.counts, exact.likelihood, exact.smoothing)
-        seen = observed.survey(rows, self._sites, InducedPosterior.prior(inducing))
-        posterior = InducedPosterior.of(inducing, observed.sums(rows, seen, self._sites))
+        posterior = InducedPosterior.prior(inducing).given(rows, self._sites, exact.counts)
         empty = Chunk(exact.X[:0], exact.y[:0], exact.counts[:0])
         self._keep_induced(self._induced_task(exact, empty, exact.X), posterior)
 
