@@ -26,6 +26,7 @@ from ordinalgp.core.streaming import InducedPosterior, Sums
 
 SUBSET_ROWS, SAMPLE_ROWS = 800, 4096
 _CANDIDATES = 20  # rows from which each inducing point is chosen
+_ENOUGH = 1e-4  # of the noise variance: costs about half as many nats a row
 _REFINE_STEPS = 10  # of the search on the sample, whose start is already good
 _SETTLED = 2e-5  # nats a row: a pass that promises less than this is the last
 
@@ -54,7 +55,6 @@ class Passes:
     verbose: int
     learn: bool
     """whether passes move the likelihood's parameters"""
-    dtype: Any = float
 
     def settle(self, posterior: InducedPosterior, saved: dict[str, Any]) -> Settled:
         """Go over the rows until a further pass promises nothing."""
@@ -63,7 +63,7 @@ class Passes:
         values, converged = list(saved.get("values", ())), False
         for number in range(done, max(self.task.max_sweeps, done + 2)):
             began = time.perf_counter()
-            sweep = Sweep(posterior, task.likelihood, task.smoothing, step, self.dtype)
+            sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
             sums = self.sweeps.run(sweep)
             new = posterior.after(sums)
             # Laplace wants the curvatures at the mean that the pass began with: the new ones.
@@ -131,12 +131,22 @@ def _inside(theta: FloatArray, bounds: FloatArray) -> FloatArray:
     return np.clip(theta, bounds[:, 0], bounds[:, 1])
 
 
-def choose_points(kernel: Any, rows: ChunkedRows, points: Any, rng: Any) -> FloatArray:
-    """Inducing points: those given, or spread over a sample so that little variance is left."""
+def candidates(rows: ChunkedRows, points: Any, rng: Any) -> FloatArray:
+    """Inputs among which inducing points are chosen, or the points themselves if given."""
     if not isinstance(points, int | np.integer):
         return np.asarray(points, dtype=float)
-    X = rows.sample(max(_CANDIDATES * int(points), SAMPLE_ROWS), rng).X
-    Z: FloatArray = X[greedy_points(kernel, X, int(points))]
+    return rows.sample(max(_CANDIDATES * int(points), SAMPLE_ROWS), rng).X
+
+
+def choose_points(task: Any, X: FloatArray, points: Any, *, enough: bool) -> FloatArray:
+    """Inducing points: those given, or spread over ``X`` so that little variance is left.
+
+    ``enough``: fewer points where what they leave of the prior variance is nothing beside noise.
+    """
+    if not isinstance(points, int | np.integer):
+        return X
+    least = _ENOUGH * task.likelihood.noise**2 if enough else 0.0
+    Z: FloatArray = X[greedy_points(task.kernel, X, int(points), least)]
     return Z
 
 

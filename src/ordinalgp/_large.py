@@ -18,6 +18,7 @@ from ordinalgp._induced import (
     Passes,
     Settled,
     absorb,
+    candidates,
     choose_points,
     climb_sample,
     posterior_on_sample,
@@ -146,17 +147,18 @@ class LargeClassifier(LatentClassifier):
         rng = check_random_state(self.random_state)
         subset = rows.sample(SUBSET_ROWS, rng)
         exact = self._on_subset(subset)
-        Z = choose_points(exact.kernel, rows, points, rng)
-        if Z.shape[1] != self.n_features_in_:
+        places, enough = candidates(rows, points, rng), isinstance(self.inducing, str)
+        if places.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"inducing points have {Z.shape[1]} columns, but X has {self.n_features_in_}."
+                f"inducing points have {places.shape[1]} columns, but X has {self.n_features_in_}."
             )
         sample = subset if rows.n_rows <= SUBSET_ROWS else rows.sample(SAMPLE_ROWS, rng)
+        Z = choose_points(exact, places, points, enough=enough)
         task = self._induced_task(exact, sample, Z)
         if self.optimizer is None:
             return task
-        found = climb_sample(task, self.optimizer, self.verbose)
-        return task.at(found.theta)
+        task = task.at(climb_sample(task, self.optimizer, self.verbose).theta)
+        return replace(task, Z=choose_points(task, places, points, enough=enough))
 
     def _on_subset(self, subset: Chunk) -> Task:
         kernel = self._starting_kernel(subset.X)

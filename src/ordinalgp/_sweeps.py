@@ -36,11 +36,10 @@ class Sweep:
     likelihood: OrdinalProbit
     smoothing: Any
     step: float
-    dtype: Any = float
 
     def prepared(self) -> Through:
         """With the products of m x m matrices done."""
-        lens = self.posterior.lens(self.dtype)
+        lens = self.posterior.lens()
         return Through(lens, self.likelihood, self.smoothing, self.step)
 
 

@@ -121,10 +121,13 @@ def squared_length(A: FloatArray) -> FloatArray:
     return np.einsum("mc,mc->c", A, A)
 
 
-def greedy_points(kernel: Any, X: FloatArray, m: int) -> IntArray:
-    """Up to m rows, each where the others leave most prior variance (pivoted Cholesky)."""
+def greedy_points(kernel: Any, X: FloatArray, m: int, enough: float = 0.0) -> IntArray:
+    """Up to m rows, each where the others leave most prior variance (pivoted Cholesky).
+
+    Fewer where they leave no more than ``enough`` at any row of ``X``.
+    """
     left = np.array(kernel.diag(X), dtype=float)
-    least = 1e-10 * max(float(left.max()), np.finfo(float).tiny)
+    least = max(enough, 1e-10 * float(left.max()), np.finfo(float).tiny)
     basis, chosen = np.empty((min(m, len(X)), len(X))), []
     for k in range(len(basis)):
         i = int(np.argmax(left))

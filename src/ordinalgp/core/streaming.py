@@ -71,13 +71,13 @@ class Lens:
     basis: FloatArray
     """L^-1, which takes k_z(x) to a"""
     whitener: FloatArray
-    """(L S)^-1, which takes k_z(x) to h; in single precision everything below is"""
+    """(L S)^-1, which takes k_z(x) to h"""
     centre: FloatArray
     """the mean of a'u is h'centre"""
 
     def view(self, X: FloatArray, residual: FloatArray | None = None) -> Rows:
         """h of every row, and its residual: as given, or computed for as much again."""
-        cross = cross_covariance(self.kernel, self.Z, X, self.whitener.dtype)
+        cross = cross_covariance(self.kernel, self.Z, X)
         if residual is None:
             seen = squared_length(multiply_lower(self.basis, cross))
             residual = np.maximum(self.kernel.diag(X) - seen, 0.0)
@@ -85,9 +85,8 @@ class Lens:
 
     def marginal(self, view: Rows) -> Moments:
         """Moments of a'u for each row."""
-        var = np.asarray(squared_length(view.A), dtype=float)
-        mean = np.asarray(self.centre @ view.A, dtype=float)
-        return Moments(mean, np.maximum(var, np.finfo(float).tiny))
+        var = squared_length(view.A)
+        return Moments(self.centre @ view.A, np.maximum(var, np.finfo(float).tiny))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,12 +151,11 @@ class InducedPosterior:
         """log |precision| / 2."""
         return float(np.sum(np.log(np.diagonal(self.factor))))
 
-    def lens(self, dtype: Any = float) -> Lens:
+    def lens(self) -> Lens:
         """What a sweep from here looks through."""
         basis = self.inducing.inverse_factor
-        arrays = basis, multiply_lower(self.inverse_factor, basis), self.centre
-        parts = (np.asarray(array, dtype=dtype) for array in arrays)
-        return Lens(self.inducing.kernel, self.inducing.Z, *parts)
+        whitener = multiply_lower(self.inverse_factor, basis)
+        return Lens(self.inducing.kernel, self.inducing.Z, basis, whitener, self.centre)
 
     def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
         """Latent moments at new points from their covariance (c, m) with the inducing points."""
@@ -218,16 +216,16 @@ class Observed:
         """The sums over these rows: precision and shift of the new sites, the rest of the old."""
         var = seen.at.var + rows.residual
         slopes = self.likelihood.theta_derivatives(self.y, seen.at.mean, var)
-        kind, counts = rows.A.dtype, self.counts
-        half = rows.A * np.sqrt(counts * new.tau).astype(kind)
-        thin = np.vstack([counts * new.nu, counts * slopes.d1]).astype(kind) @ rows.A.T
+        counts = self.counts
+        half = rows.A * np.sqrt(counts * new.tau)
+        thin = np.vstack([counts * new.nu, counts * slopes.d1]) @ rows.A.T
         return Sums(
-            np.asarray(half @ half.T, dtype=float),  # numpy sees that this is symmetric
-            np.asarray(thin[0], dtype=float),
+            half @ half.T,  # numpy sees that this is symmetric
+            thin[0],
             self.evidence(seen),
             slopes.value @ counts,
             (slopes.value * counts) @ slopes.value.T,
-            np.asarray(thin[1:], dtype=float),
+            thin[1:],
             float(np.sum(counts)),
         )
 
