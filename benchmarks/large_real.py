@@ -1,9 +1,9 @@
 """Real data with thousands of rows: inducing points beside boosted trees and a linear model.
 
-``python -m benchmarks.large_real`` fits every data set, split and model, and appends each result to
-a file as soon as it is there; stop it at any time, the same command goes on. ``--table`` prints what
-is there. ``--stages`` and ``--points`` measure instead which stages of the fit and which choice of
-inducing points earn their time.
+``python -m benchmarks.large_real`` fits every data set, split and model, and appends each result
+to a file as soon as it is there; stop it at any time, the same command goes on. ``--table`` prints
+what is there. ``--stages`` and ``--points`` measure instead which stages of the fit and which
+choice of inducing points earn their time.
 
 A split trains on 80 % of the rows and tests on the others. Metric targets are cut at their
 quintiles; diamonds have their eight clarity grades, with cut and colour as the ranks they are.

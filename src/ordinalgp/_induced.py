@@ -61,6 +61,8 @@ class Passes:
         task, n, done = self.task, self.sweeps.n_rows, int(saved.get("done", 0))
         step, last = float(saved.get("step", 1.0)), float(saved.get("last", np.inf))
         values, converged = list(saved.get("values", ())), False
+        if not saved:
+            self._save(task, posterior)
         for number in range(done, max(self.task.max_sweeps, done + 2)):
             began = time.perf_counter()
             sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
@@ -85,18 +87,19 @@ class Passes:
             last = moved
             theta = _inside(task.likelihood.theta + change, task.likelihood.bounds)
             task = replace(task, likelihood=task.likelihood.clone_with_theta(theta))
-            self.store.save(
-                theta=task.theta,
-                Z=task.Z,
-                done=number + 1,
-                step=step,
-                last=last,
-                values=values,
-                precision=posterior.precision,
-                shift=posterior.shift,
-            )
+            self._save(task, posterior, done=number + 1, step=step, last=last, values=values)
         path, kept = np.array(values), self.sweeps.left_out()
         return Settled(used, posterior, values[-1], path, number + 1, converged, kept)
+
+    def _save(self, task: InducedTask, posterior: InducedPosterior, **state: Any) -> None:
+        self.store.save(
+            theta=task.theta,
+            unit=getattr(task.likelihood, "unit", 1.0),
+            Z=task.Z,
+            precision=posterior.precision,
+            shift=posterior.shift,
+            **state,
+        )
 
     def _say(self, number: int, value: float, promise: float, seconds: float) -> None:
         if self.verbose:

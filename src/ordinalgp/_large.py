@@ -37,6 +37,7 @@ from ordinalgp.core.search import Task, maximise
 from ordinalgp.core.streaming import InducedPosterior
 
 _EXACT_ROWS, _AUTO_POINTS = 2000, 512
+_POOL_ROWS = 100_000  # at least the largest number of rows that a stage before the last looks at
 WARM_ROWS = (20_000, 100_000)  # rows of the first passes, where there are several times more
 _WARM_SHARE = 3
 _KEPT_ROWS = 20_000  # for log_marginal_likelihood at other hyperparameters
@@ -100,7 +101,7 @@ class LargeClassifier(LatentClassifier):
                     "A factory of chunks gives (X, y) or (X, y, sample_weight) itself, but y or "
                     "sample_weight was passed beside it. Pass y=None."
                 )
-            found = scan(X, self.categories)
+            found = scan(X, self.categories, self.n_jobs)
             self.categories_, self.classes_ = found.categories, found.classes
             self.n_features_in_ = found.n_features
             return found
@@ -115,20 +116,22 @@ class LargeClassifier(LatentClassifier):
         with tempfile.TemporaryDirectory() as scratch:
             store = self._store(rows, scratch)
             saved = store.load()
-            task = self._from_checkpoint(saved, rows) if saved else self._points(rows, points)
-            if rows.n_rows <= SAMPLE_ROWS:
-                settled = self._settle_at_once(task)
+            if saved:
+                task, start = self._from_checkpoint(saved, rows)
             else:
-                task, start = self._start(task, saved, rows)
-                if not saved:
-                    store.save(
-                        theta=task.theta, Z=task.Z, precision=start.precision, shift=start.shift
-                    )
-                learn = self.optimizer is not None
-                sweeps = LocalSweeps(rows, store, self.n_jobs)
-                settled = Passes(sweeps, task, store, self.verbose, learn).settle(start, saved)
+                rng = check_random_state(self.random_state)
+                pool = ArrayRows(rows.sample(_POOL_ROWS, rng))  # read once, then drawn from
+                task = self._points(pool, points, rng)
+                if rows.n_rows <= SAMPLE_ROWS:
+                    return self._settle_at_once(task)
+                task, start = self._start(task, rows.n_rows, pool, rng)
+            settled = self._passes(rows, task, store).settle(start, saved)
             store.remove()
         return settled
+
+    def _passes(self, rows: ChunkedRows, task: InducedTask, store: SiteStore) -> Passes:
+        sweeps = LocalSweeps(rows, store, self.n_jobs)
+        return Passes(sweeps, task, store, self.verbose, self.optimizer is not None)
 
     def _store(self, rows: ChunkedRows, scratch: str) -> SiteStore:
         if rows.n_rows <= SAMPLE_ROWS:
@@ -142,9 +145,8 @@ class LargeClassifier(LatentClassifier):
         mark = fingerprint_of(params, rows.n_rows, first)
         return SiteStore(rows.n_rows, Path(self.checkpoint), mark)
 
-    def _points(self, rows: ChunkedRows, points: Any) -> InducedTask:
+    def _points(self, rows: ArrayRows, points: Any, rng: Any) -> InducedTask:
         """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
-        rng = check_random_state(self.random_state)
         subset = rows.sample(SUBSET_ROWS, rng)
         exact = self._on_subset(subset)
         places, enough = candidates(rows, points, rng), isinstance(self.inducing, str)
@@ -186,32 +188,31 @@ class LargeClassifier(LatentClassifier):
             tol=self.tol,
         )
 
-    def _from_checkpoint(self, saved: dict[str, Any], rows: ChunkedRows) -> InducedTask:
-        """The task as it stood; rows are only sampled for the shape of things."""
-        rng = check_random_state(self.random_state)
-        sample = rows.sample(SAMPLE_ROWS, rng)
-        kernel = self._starting_kernel(sample.X)
-        merged = merge_rows(sample.X, sample.codes, sample.counts, kernel)
+    def _from_checkpoint(
+        self, saved: dict[str, Any], rows: ChunkedRows
+    ) -> tuple[InducedTask, InducedPosterior]:
+        """Where the interrupted passes stood; a few rows tell the shape of things."""
+        few = next(iter(rows)).load().take(slice(0, 2))
+        kernel = self._starting_kernel(few.X)
+        merged = merge_rows(few.X, few.codes, few.counts, kernel)
         task = self._induced_task(
-            self._task(merged, kernel, len(self.categories_)), sample, saved["Z"]
+            self._task(merged, kernel, len(self.categories_)), few, saved["Z"]
         )
-        return task.at(saved["theta"])
+        likelihood = replace(task.likelihood, unit=float(saved["unit"]))
+        task = replace(task, likelihood=likelihood).at(saved["theta"])
+        inducing = Inducing(task.kernel, task.Z)
+        return task, InducedPosterior(inducing, saved["precision"], saved["shift"])
 
     def _start(
-        self, task: InducedTask, saved: dict[str, Any], rows: ChunkedRows
+        self, task: InducedTask, n_rows: int, pool: ArrayRows, rng: Any
     ) -> tuple[InducedTask, InducedPosterior]:
-        """Where the passes over all rows begin."""
-        if saved:
-            inducing = Inducing(task.kernel, task.Z)
-            return task, InducedPosterior(inducing, saved["precision"], saved["shift"])
+        """Where the passes over all rows begin: after passes over samples, where there are many."""
         posterior = posterior_on_sample(task.relaxed())[0]
-        rng, learn = check_random_state(self.random_state), self.optimizer is not None
         for size in WARM_ROWS:
-            if rows.n_rows < _WARM_SHARE * size:
+            if n_rows < _WARM_SHARE * size:
                 break
-            store = SiteStore(size)
-            part = LocalSweeps(ArrayRows(rows.sample(size, rng)), store, self.n_jobs)
-            warm = Passes(part, task, store, self.verbose, learn).settle(posterior, {})
+            part = ArrayRows(pool.sample(size, rng))
+            warm = self._passes(part, task, SiteStore(size)).settle(posterior, {})
             task, posterior = warm.task, warm.posterior
         return task, posterior
 

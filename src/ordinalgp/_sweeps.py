@@ -73,9 +73,7 @@ def sweep_chunk(chunk: Chunk, sites: FloatArray | None, sweep: Through) -> tuple
     return np.column_stack(columns), sums
 
 
-def sweep_pieces(
-    chunk: Chunk, sites: FloatArray | None, sweep: Through
-) -> tuple[FloatArray, Sums]:
+def sweep_pieces(chunk: Chunk, sites: FloatArray | None, sweep: Through) -> tuple[FloatArray, Sums]:
     """The same for a chunk of any size, piece by piece so that memory does not grow with it."""
     new = np.empty((len(chunk.codes), SITE_COLUMNS))
     total = Sums.zero(len(sweep.lens.centre), len(sweep.likelihood.theta))

@@ -52,14 +52,14 @@ class Sums:
     weight: float
 
     def __add__(self, other: "Sums") -> "Sums":
-        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-        return Sums(*(one + another for one, another in pairs))
+        names = [field.name for field in fields(self)]
+        return Sums(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     @classmethod
     def zero(cls, m: int, p: int) -> Self:
         """The sums over no rows."""
-        shapes = (m, m), (m,), (), (p,), (p, p), (p, m), ()
-        return cls(*(np.zeros(shape)[()] for shape in shapes))
+        latent, theta = np.zeros((m, m)), np.zeros(p)
+        return cls(latent, latent[0], 0.0, theta, np.zeros((p, p)), np.zeros((p, m)), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
