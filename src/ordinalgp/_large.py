@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ordinalgp._chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
+from ordinalgp._dask import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp._induced import (
     SAMPLE_ROWS,
     SUBSET_ROWS,
@@ -73,12 +74,13 @@ class LargeClassifier(LatentClassifier):
 
     def _points_for(self, X: Any) -> Any:
         """Number or array of inducing points, or None for the exact model."""
-        chunks = callable(X)
+        chunks = callable(X) or is_dask(X)
         if self.inducing is None:
             if chunks:
+                what = "a dask array" if is_dask(X) else "a factory of chunks"
                 raise ValueError(
-                    "inducing=None fits the exact model, which needs all rows at once, but X is a "
-                    "factory of chunks. Use inducing='auto' or a number."
+                    "inducing=None fits the exact model, which needs all rows at once, but X is "
+                    f"{what}. Use inducing='auto' or a number."
                 )
             return None
         if isinstance(self.inducing, str):
@@ -95,20 +97,24 @@ class LargeClassifier(LatentClassifier):
 
     def _chunked(self, X: Any, y: Any, sample_weight: Any) -> ChunkedRows:
         """Read levels and check inputs, of arrays or of chunks."""
+        if is_dask(X):
+            return self._remote(blocks_of(X, y, sample_weight, self.categories))
         if callable(X):
             if y is not None or sample_weight is not None:
                 raise ValueError(
                     "A factory of chunks gives (X, y) or (X, y, sample_weight) itself, but y or "
                     "sample_weight was passed beside it. Pass y=None."
                 )
-            found = scan(X, self.categories, self.n_jobs)
-            self.categories_, self.classes_ = found.categories, found.classes
-            self.n_features_in_ = found.n_features
-            return found
+            return self._remote(scan(X, self.categories, self.n_jobs))
         X = self._check_inputs(X, reset=True, single=True)
         levels = self._read_levels(X, y)
         weights = check_weights(sample_weight, len(X), levels.codes)
         return ArrayRows(Chunk(X, levels.codes, weights))
+
+    def _remote(self, rows: Any) -> Any:
+        self.categories_, self.classes_ = rows.categories, rows.classes
+        self.n_features_in_ = rows.n_features
+        return rows
 
     # ------------------------------------------------------------------------- stages
 
@@ -129,17 +135,24 @@ class LargeClassifier(LatentClassifier):
             store.remove()
         return settled
 
-    def _passes(self, rows: ChunkedRows, task: InducedTask, store: SiteStore) -> Passes:
-        sweeps = LocalSweeps(rows, store, self.n_jobs)
+    def _passes(self, rows: Any, task: InducedTask, store: SiteStore) -> Passes:
+        local = not isinstance(rows, DaskRows)
+        sweeps = LocalSweeps(rows, store, self.n_jobs) if local else DaskSweeps(rows)
         return Passes(sweeps, task, store, self.verbose, self.optimizer is not None)
 
     def _store(self, rows: ChunkedRows, scratch: str) -> SiteStore:
-        if rows.n_rows <= SAMPLE_ROWS:
+        if isinstance(rows, DaskRows) and self.checkpoint is not None:
+            raise ValueError(
+                "checkpoint keeps the sites of rows in a folder, but those of dask arrays stay "
+                "with their workers. Pass checkpoint=None, or a factory of functions that read "
+                "chunks, under joblib.parallel_config(backend='dask')."
+            )
+        if rows.n_rows <= SAMPLE_ROWS or isinstance(rows, DaskRows):
             return SiteStore(0)
         if self.checkpoint is None:
             folder = Path(scratch) if isinstance(rows, FactoryRows) else None
             return SiteStore(rows.n_rows, folder)
-        first = next(iter(rows))
+        first = next(iter(rows)).load()
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")
         params = {k: v for k, v in self.get_params().items() if k not in changeable}
         mark = fingerprint_of(params, rows.n_rows, first)
