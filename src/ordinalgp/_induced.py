@@ -28,7 +28,8 @@ SUBSET_ROWS, SAMPLE_ROWS = 800, 4096
 _CANDIDATES = 20  # rows from which each inducing point is chosen
 _ENOUGH = 1e-4  # of the noise variance: costs about half as many nats a row
 _REFINE_STEPS = 10  # of the search on the sample, whose start is already good
-_SETTLED = 2e-5  # nats a row: a pass that promises less than this is the last
+_MANY = 20  # rows for each inducing point: then the posterior is better known than the model
+_SETTLED, _SETTLED_FEW = 2e-5, 2e-8  # nats a row: a pass that promises less is the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +79,9 @@ class Passes:
             posterior, used = new, task
             promise = (0.5 * moved**2 * len(new.mean) + gain) / n
             self._say(number, values[-1], promise, time.perf_counter() - began)
-            converged = number > 0 and (
-                promise <= _SETTLED if n > 20 * len(new.mean) else moved <= task.tol
-            )
+            many = n > _MANY * len(new.mean)
+            enough = _SETTLED if many else _SETTLED_FEW
+            converged = number > 0 and (promise <= enough or moved <= task.tol)
             if converged:
                 break
             step = max(0.5 * step, 0.1) if moved > last else min(1.5 * step, 1.0)
