@@ -27,7 +27,7 @@ from ordinalgp._induced import (
 from ordinalgp._latent import LatentClassifier
 from ordinalgp._rows import merge_rows
 from ordinalgp._site_store import SiteStore, fingerprint_of
-from ordinalgp._sweeps import LocalSweeps
+from ordinalgp._sweeps import LocalSweeps, one_thread
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_weights, encode_levels
 from ordinalgp.core.ep import cavities
@@ -127,7 +127,8 @@ class LargeClassifier(LatentClassifier):
             else:
                 rng = check_random_state(self.random_state)
                 pool = ArrayRows(rows.sample(_POOL_ROWS, rng))  # read once, then drawn from
-                task = self._points(pool, points, rng)
+                with one_thread():  # 5 s where two threads, waiting for each other, took 16
+                    task = self._points(pool, points, rng)
                 if rows.n_rows <= SAMPLE_ROWS:
                     return self._settle_at_once(task)
                 task, start = self._start(task, rows.n_rows, pool, rng)

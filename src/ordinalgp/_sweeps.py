@@ -132,8 +132,11 @@ class LocalSweeps:
 
 def _one_thread_each(n_jobs: int | None) -> AbstractContextManager[Any]:
     """Several workers take one thread of linear algebra each: more would wait for each other."""
-    if effective_n_jobs(n_jobs) == 1:
-        return nullcontext()
+    return nullcontext() if effective_n_jobs(n_jobs) == 1 else one_thread()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """One thread of linear algebra: for matrices of a few hundred rows more are slower."""
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
     limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
