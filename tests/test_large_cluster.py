@@ -154,12 +154,12 @@ def test_a_worker_that_dies_changes_nothing(client, serial, tmp_path, monkeypatc
 
 def test_labels_and_shapes_of_blocks_are_checked():
     dX, dy = blocks(X, Y)
+    wrong = da.from_array(np.where(np.arange(N) == BLOCK + 3, 9, Y), chunks=BLOCK)
     with pytest.raises(ValueError, match=r"Chunk 1, row 3: the label .*9"):
-        wrong = np.where(np.arange(N) == BLOCK + 3, 9, Y)
-        model(categories=[0, 1, 2, 3]).fit(dX, da.from_array(wrong, chunks=BLOCK))
+        model(categories=[0, 1, 2, 3]).fit(dX, wrong)
     with pytest.raises(ValueError, match="y must have one value for each of the 2000 rows"):
         model().fit(dX, dy[:-1])
-    with pytest.raises(ValueError, match="row 0, column 2: .*NaN"):
+    with pytest.raises(ValueError, match=r"row 0, column 2: .*NaN"):
         model().fit(da.from_array(np.full((N, 3), [1.0, 1.0, np.nan]), chunks=(BLOCK, 3)), dy)
     with pytest.raises(ValueError, match="stay with their workers"):
         model(checkpoint="anywhere").fit(dX, dy)
