@@ -109,6 +109,14 @@ def test_auto_is_exact_up_to_2000_rows():
     assert len(model(**quick).fit(X, Y).inducing_points_) == 512
 
 
+def test_auto_stops_where_the_points_leave_nothing_beside_the_noise():
+    fitted = model(inducing="auto", optimizer=None, kernel=RBF(4.0)).fit(X, Y)
+    K, Z = fitted.kernel_, fitted.inducing_points_
+    assert len(Z) < 100
+    left = 1.0 - np.sum(K(X, Z) * np.linalg.lstsq(K(Z), K(Z, X), rcond=None)[0].T, axis=1)
+    assert left.max() <= 1.01e-4 * fitted.noise_**2  # every row was a candidate
+
+
 @pytest.mark.usefixtures("_small_stages")
 def test_weights_are_copies(monkeypatch):
     monkeypatch.setattr(_large, "SUBSET_ROWS", 10_000)  # thresholds from all rows at the start
