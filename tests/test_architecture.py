@@ -23,7 +23,7 @@ SOURCES = {
 LAYERS = [
     {"_typing"},
     {"core.special", "core.room", "kernels"},
-    {"core.likelihoods", "core.projections", "core.contraction", "core.columns"},
+    {"core.likelihoods", "core.projections", "core.contraction", "core.columns", "core.cross"},
     {"core.logit", "core.margins", "core.information", "core.gaussian"},
     {"core.problem"},
     {"core.laplace", "core.ep"},
@@ -93,6 +93,7 @@ def test_core_knows_only_numbers(name):
     allowed = {"numpy", "scipy"} | set(sys.stdlib_module_names)
     allowed |= {
         "core.contraction": {"sklearn"},
+        "core.cross": {"sklearn"},
         "core.search": {"joblib"},
         "core.hierarchy": {"joblib"},
     }.get(name, set())

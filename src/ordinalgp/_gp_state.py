@@ -215,7 +215,8 @@ class GPState(LatentState):
         )
         self._apart = None
         inducing = Inducing(task.kernel, task.X)
-        precision = np.asfortranarray(state["precision"])
+        lower = np.tril(state["precision"])
+        precision = lower + np.tril(lower, -1).T
         self._keep_induced(points, InducedPosterior(inducing, precision, state["shift"]))
 
 

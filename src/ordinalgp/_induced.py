@@ -4,8 +4,8 @@
 2. Inducing points are chosen under that kernel.
 3. The evidence of the model with inducing points is climbed on a larger sample.
 4. Passes over all rows settle the posterior; each also moves the likelihood's parameters by one
-   Newton step, from sums that the pass makes anyway. Very many rows begin with passes over 100,000
-   of them, so that two passes over all remain.
+   Newton step, from sums that the pass makes anyway. Very many rows begin with passes over
+   samples of them, each several times larger than the last, so that two passes over all remain.
 """
 
 import sys
@@ -14,23 +14,22 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
 from ordinalgp._chunks import Chunk, ChunkedRows
 from ordinalgp._site_store import SiteStore
+from ordinalgp._sweeps import Sweep, Sweeps, sweep_chunk
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing, greedy_points
-from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Found, maximise
-from ordinalgp.core.streaming import InducedPosterior, Observed, Sums
+from ordinalgp.core.streaming import InducedPosterior, Sums
 
-SUBSET_ROWS, SAMPLE_ROWS, WARM_ROWS = 800, 4096, 100_000
+SUBSET_ROWS, SAMPLE_ROWS = 800, 4096
 _CANDIDATES = 20  # rows from which each inducing point is chosen
+_ENOUGH = 1e-4  # of the noise variance: costs about half as many nats a row
 _REFINE_STEPS = 10  # of the search on the sample, whose start is already good
-_SETTLED = 2e-5  # nats a row: a pass that promises less than this is the last
+_MANY = 20  # rows for each inducing point: then the posterior is better known than the model
+_SETTLED, _SETTLED_FEW = 2e-5, 2e-8  # nats a row: a pass that promises less is the last
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,149 +46,111 @@ class Settled:
     """latent mean and variance of each row without itself, (n, 2), where rows are in memory"""
 
 
-def sweep_chunk(
-    chunk: Chunk,
-    sites: FloatArray,
-    posterior: InducedPosterior,
-    likelihood: OrdinalProbit,
-    smoothing: Any,
-    step: float,
-) -> tuple[FloatArray, Sums]:
-    """One chunk's part of a pass: its new sites (c, 4), and sums of order m^2."""
-    rows = posterior.inducing.rows(chunk.X)
-    observed = Observed(chunk.codes, chunk.counts, likelihood, smoothing)
-    old = Sites(sites[:, 0], sites[:, 1])
-    seen, sums = observed.sweep(rows, old, posterior, step)
-    left = cavities(seen.marginal, old, np.minimum(chunk.counts, 1.0))
-    columns = seen.sites.tau, seen.sites.nu, left.mean, left.var + rows.residual
-    return np.column_stack(columns), sums
-
-
 @dataclass(eq=False)
 class Passes:
-    """Passes over all rows, each through joblib, with progress and a checkpoint after each."""
+    """Passes over all rows, with progress and a checkpoint after each."""
 
-    rows: ChunkedRows
+    sweeps: Sweeps
     task: InducedTask
     store: SiteStore
-    n_jobs: int | None
     verbose: int
     learn: bool
     """whether passes move the likelihood's parameters"""
 
     def settle(self, posterior: InducedPosterior, saved: dict[str, Any]) -> Settled:
         """Go over the rows until a further pass promises nothing."""
-        task, n, done = self.task, self.rows.n_rows, int(saved.get("done", 0))
+        task, n, done = self.task, self.sweeps.n_rows, int(saved.get("done", 0))
         step, last = float(saved.get("step", 1.0)), float(saved.get("last", np.inf))
         values, converged = list(saved.get("values", ())), False
+        if not saved:
+            self._save(task, posterior)
         for number in range(done, max(self.task.max_sweeps, done + 2)):
             began = time.perf_counter()
-            sums = self._pass(posterior, task.likelihood, step)
-            self.store.finish_pass()
-            new = InducedPosterior.of(posterior.inducing, sums)
+            sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
+            sums = self.sweeps.run(sweep)
+            new = posterior.after(sums)
             # Laplace wants the curvatures at the mean that the pass began with: the new ones.
             at = new if task.smoothing == "mode" else posterior
             values.append(sums.evidence - at.half_log_det)
             moved = new.moved_from(posterior)
-            change, gain = _newton(sums) if self.learn else (0.0 * task.likelihood.theta, 0.0)
+            change, gain = np.zeros_like(task.likelihood.theta), 0.0
+            if self.learn:
+                change, gain = _newton(sums, posterior.factor.T @ (new.mean - posterior.mean))
             posterior, used = new, task
             promise = (0.5 * moved**2 * len(new.mean) + gain) / n
             self._say(number, values[-1], promise, time.perf_counter() - began)
-            converged = number > 0 and (
-                promise <= _SETTLED if n > 20 * len(new.mean) else moved <= task.tol
-            )
+            many = n > _MANY * len(new.mean)
+            enough = _SETTLED if many else _SETTLED_FEW
+            converged = number > 0 and (promise <= enough or moved <= task.tol)
             if converged:
                 break
             step = max(0.5 * step, 0.1) if moved > last else min(1.5 * step, 1.0)
             last = moved
-            # Sites and parameters move at once, each as if the other stood still. Along most
-            # directions that is right; along the common scale a whole step goes twice too far.
-            # Two thirds leave a third of the error on either.
-            pace = 1.0 if number == 0 else 2.0 / 3.0
-            task = replace(
-                task,
-                likelihood=task.likelihood.clone_with_theta(
-                    _inside(task.likelihood.theta + pace * change, task.likelihood.bounds)
-                ),
-            )
-            self.store.save(
-                theta=task.theta,
-                Z=task.Z,
-                done=number + 1,
-                step=step,
-                last=last,
-                values=values,
-                precision=posterior.precision,
-                shift=posterior.shift,
-            )
-        return Settled(
-            used,
-            posterior,
-            values[-1],
-            np.array(values),
-            number + 1,
-            converged,
-            self.store.old[:, 2:],
-        )
+            theta = _inside(task.likelihood.theta + change, task.likelihood.bounds)
+            task = replace(task, likelihood=task.likelihood.clone_with_theta(theta))
+            self._save(task, posterior, done=number + 1, step=step, last=last, values=values)
+        path, kept = np.array(values), self.sweeps.left_out()
+        return Settled(used, posterior, values[-1], path, number + 1, converged, kept)
 
-    def _pass(self, posterior: InducedPosterior, likelihood: Any, step: float) -> Sums:
-        posterior.factor, posterior.mean, posterior.inducing.factor  # noqa: B018 (shared by all workers)
-        work = delayed(sweep_chunk)
-        old, new, start = self.store.old, self.store.new, 0
-        jobs = (
-            work(chunk, np.array(sites), posterior, likelihood, self.task.smoothing, step)
-            for chunk, sites in _beside(self.rows, old)
+    def _save(self, task: InducedTask, posterior: InducedPosterior, **state: Any) -> None:
+        self.store.save(
+            theta=task.theta,
+            unit=getattr(task.likelihood, "unit", 1.0),
+            Z=task.Z,
+            precision=posterior.precision,
+            shift=posterior.shift,
+            **state,
         )
-        total = Sums.zero(len(posterior.mean), len(likelihood.theta))
-        for sites, sums in Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-            jobs
-        ):
-            new[start : start + len(sites)] = sites
-            start += len(sites)
-            total = total + sums
-        return total
 
     def _say(self, number: int, value: float, promise: float, seconds: float) -> None:
         if self.verbose:
-            rate = self.rows.n_rows / max(seconds, 1e-9)
+            n = self.sweeps.n_rows
+            rate = n / max(seconds, 1e-9)
             print(
-                f"pass {number + 1}: {self.rows.n_rows:,} rows, {rate:,.0f} rows/s, log evidence "
+                f"pass {number + 1}: {n:,} rows, {rate:,.0f} rows/s, log evidence "
                 f"{value:.1f}, still to gain {promise:.1e} a row",
                 file=sys.stderr,
                 flush=True,
             )
 
 
-def _beside(rows: ChunkedRows, sites: FloatArray) -> Any:
-    """Chunks with their part of the sites."""
-    start = 0
-    for chunk in rows:
-        stop = start + len(chunk.codes)
-        yield chunk, sites[start:stop]
-        start = stop
+def _newton(sums: Sums, moved: FloatArray) -> tuple[FloatArray, float]:
+    """Newton step of the likelihood's parameters at fixed cavities, and what it promises.
 
-
-def _newton(sums: Sums) -> tuple[FloatArray, float]:
-    """Newton step of the likelihood's parameters at fixed cavities, and what it promises."""
+    The sums are those of the posterior that the pass began with. Meanwhile the latent values have
+    ``moved`` (in its coordinates), and the gradient with them: without that the latent function
+    and the thresholds would each follow where the other was, and swap their scales for ever.
+    """
+    gradient = sums.d_likelihood + sums.coupling @ moved
     # A parameter that no row informs (an absent level) stays.
     live = np.diagonal(sums.information) > 1e-12 * np.max(np.diagonal(sums.information))
-    step = np.zeros_like(sums.d_likelihood)
+    step = np.zeros_like(gradient)
     F = sums.information[np.ix_(live, live)]
-    step[live] = np.linalg.lstsq(F, sums.d_likelihood[live], rcond=1e-10)[0]
+    step[live] = np.linalg.lstsq(F, gradient[live], rcond=1e-10)[0]
     step = np.clip(step, -1.0, 1.0)
-    return step, float(0.5 * abs(step @ sums.d_likelihood))
+    return step, float(0.5 * abs(step @ gradient))
 
 
 def _inside(theta: FloatArray, bounds: FloatArray) -> FloatArray:
     return np.clip(theta, bounds[:, 0], bounds[:, 1])
 
 
-def choose_points(kernel: Any, rows: ChunkedRows, points: Any, rng: Any) -> FloatArray:
-    """Inducing points: those given, or spread over a sample so that little variance is left."""
+def candidates(rows: ChunkedRows, points: Any, rng: Any) -> FloatArray:
+    """Inputs among which inducing points are chosen, or the points themselves if given."""
     if not isinstance(points, int | np.integer):
         return np.asarray(points, dtype=float)
-    X = rows.sample(max(_CANDIDATES * int(points), SAMPLE_ROWS), rng).X
-    Z: FloatArray = X[greedy_points(kernel, X, int(points))]
+    return rows.sample(max(_CANDIDATES * int(points), SAMPLE_ROWS), rng).X
+
+
+def choose_points(task: Any, X: FloatArray, points: Any, *, enough: bool) -> FloatArray:
+    """Inducing points: those given, or spread over ``X`` so that little variance is left.
+
+    ``enough``: fewer points where what they leave of the prior variance is nothing beside noise.
+    """
+    if not isinstance(points, int | np.integer):
+        return X
+    least = _ENOUGH * task.likelihood.noise**2 if enough else 0.0
+    Z: FloatArray = X[greedy_points(task.kernel, X, int(points), least)]
     return Z
 
 
@@ -204,24 +165,17 @@ def posterior_on_sample(task: InducedTask) -> tuple[InducedPosterior, Any, float
     """Posterior given the task's own rows, the approximation behind it, and the evidence."""
     value, _, found = task.evaluate(task.theta)
     inducing = Inducing(task.kernel, task.Z)
-    observed = Observed(task.y, task.counts, task.likelihood, task.smoothing)
-    rows = inducing.rows(task.X)
-    sums = observed.sums(
-        rows, observed.survey(rows, found.sites, InducedPosterior.prior(inducing)), found.sites
-    )
-    return InducedPosterior.of(inducing, sums), found, value
+    prior = InducedPosterior.prior(inducing)
+    return prior.given(inducing.rows(task.X), found.sites, task.counts), found, value
 
 
 def absorb(chunk: Chunk, before: InducedPosterior, task: InducedTask) -> InducedPosterior:
     """The posterior with a chunk's rows taken in, the sites of all other rows held."""
-    sites, posterior, step, last = np.zeros((len(chunk.codes), 4)), before, 1.0, np.inf
+    sites, posterior, step, last = None, before, 1.0, np.inf
     for _ in range(task.max_sweeps):
-        sites, sums = sweep_chunk(chunk, sites, posterior, task.likelihood, task.smoothing, step)
-        new = replace(
-            before,
-            precision=before.precision + sums.precision,
-            shift=before.shift + sums.shift,
-        )
+        sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
+        sites, sums = sweep_chunk(chunk, sites, sweep.prepared())
+        new = before.joined(*posterior.outward(sums))
         moved, posterior = new.moved_from(posterior), new
         if moved <= max(task.tol, 1e-4):
             break

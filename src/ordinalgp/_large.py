@@ -12,13 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from ordinalgp._chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
+from ordinalgp._dask import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp._induced import (
     SAMPLE_ROWS,
     SUBSET_ROWS,
-    WARM_ROWS,
     Passes,
     Settled,
     absorb,
+    candidates,
     choose_points,
     climb_sample,
     posterior_on_sample,
@@ -26,6 +27,7 @@ from ordinalgp._induced import (
 from ordinalgp._latent import LatentClassifier
 from ordinalgp._rows import merge_rows
 from ordinalgp._site_store import SiteStore, fingerprint_of
+from ordinalgp._sweeps import LocalSweeps, one_thread
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_weights, encode_levels
 from ordinalgp.core.ep import cavities
@@ -33,9 +35,12 @@ from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing
 from ordinalgp.core.search import Task, maximise
-from ordinalgp.core.streaming import InducedPosterior, Observed
+from ordinalgp.core.streaming import InducedPosterior
 
 _EXACT_ROWS, _AUTO_POINTS = 2000, 512
+_POOL_ROWS = 100_000  # at least the largest number of rows that a stage before the last looks at
+WARM_ROWS = (20_000, 100_000)  # rows of the first passes, where there are several times more
+_WARM_SHARE = 3
 _KEPT_ROWS = 20_000  # for log_marginal_likelihood at other hyperparameters
 
 
@@ -69,12 +74,13 @@ class LargeClassifier(LatentClassifier):
 
     def _points_for(self, X: Any) -> Any:
         """Number or array of inducing points, or None for the exact model."""
-        chunks = callable(X)
+        chunks = callable(X) or is_dask(X)
         if self.inducing is None:
             if chunks:
+                what = "a dask array" if is_dask(X) else "a factory of chunks"
                 raise ValueError(
-                    "inducing=None fits the exact model, which needs all rows at once, but X is a "
-                    "factory of chunks. Use inducing='auto' or a number."
+                    "inducing=None fits the exact model, which needs all rows at once, but X is "
+                    f"{what}. Use inducing='auto' or a number."
                 )
             return None
         if isinstance(self.inducing, str):
@@ -91,20 +97,24 @@ class LargeClassifier(LatentClassifier):
 
     def _chunked(self, X: Any, y: Any, sample_weight: Any) -> ChunkedRows:
         """Read levels and check inputs, of arrays or of chunks."""
+        if is_dask(X):
+            return self._remote(blocks_of(X, y, sample_weight, self.categories))
         if callable(X):
             if y is not None or sample_weight is not None:
                 raise ValueError(
                     "A factory of chunks gives (X, y) or (X, y, sample_weight) itself, but y or "
                     "sample_weight was passed beside it. Pass y=None."
                 )
-            found = scan(X, self.categories)
-            self.categories_, self.classes_ = found.categories, found.classes
-            self.n_features_in_ = found.n_features
-            return found
+            return self._remote(scan(X, self.categories, self.n_jobs))
         X = self._check_inputs(X, reset=True, single=True)
         levels = self._read_levels(X, y)
         weights = check_weights(sample_weight, len(X), levels.codes)
         return ArrayRows(Chunk(X, levels.codes, weights))
+
+    def _remote(self, rows: Any) -> Any:
+        self.categories_, self.classes_ = rows.categories, rows.classes
+        self.n_features_in_ = rows.n_features
+        return rows
 
     # ------------------------------------------------------------------------- stages
 
@@ -112,53 +122,59 @@ class LargeClassifier(LatentClassifier):
         with tempfile.TemporaryDirectory() as scratch:
             store = self._store(rows, scratch)
             saved = store.load()
-            task = self._from_checkpoint(saved, rows) if saved else self._points(rows, points)
-            if rows.n_rows <= SAMPLE_ROWS:
-                settled = self._settle_at_once(task)
+            if saved:
+                task, start = self._from_checkpoint(saved, rows)
             else:
-                task, start = self._start(task, saved, rows)
-                if not saved:
-                    store.save(
-                        theta=task.theta, Z=task.Z, precision=start.precision, shift=start.shift
-                    )
-                learn = self.optimizer is not None
-                passes = Passes(rows, task, store, self.n_jobs, self.verbose, learn)
-                settled = passes.settle(start, saved)
-            if isinstance(rows, FactoryRows):
-                settled = replace(settled, left_out=None)  # it lies in a file that goes now
-            elif settled.left_out is not None:
-                settled = replace(settled, left_out=np.array(settled.left_out))
+                rng = check_random_state(self.random_state)
+                pool = ArrayRows(rows.sample(_POOL_ROWS, rng))  # read once, then drawn from
+                with one_thread():  # 5 s where two threads, waiting for each other, took 16
+                    task = self._points(pool, points, rng)
+                if rows.n_rows <= SAMPLE_ROWS:
+                    return self._settle_at_once(task)
+                task, start = self._start(task, rows.n_rows, pool, rng)
+            settled = self._passes(rows, task, store).settle(start, saved)
             store.remove()
         return settled
 
+    def _passes(self, rows: Any, task: InducedTask, store: SiteStore) -> Passes:
+        local = not isinstance(rows, DaskRows)
+        sweeps = LocalSweeps(rows, store, self.n_jobs) if local else DaskSweeps(rows)
+        return Passes(sweeps, task, store, self.verbose, self.optimizer is not None)
+
     def _store(self, rows: ChunkedRows, scratch: str) -> SiteStore:
-        if rows.n_rows <= SAMPLE_ROWS:
+        if isinstance(rows, DaskRows) and self.checkpoint is not None:
+            raise ValueError(
+                "checkpoint keeps the sites of rows in a folder, but those of dask arrays stay "
+                "with their workers. Pass checkpoint=None, or a factory of functions that read "
+                "chunks, under joblib.parallel_config(backend='dask')."
+            )
+        if rows.n_rows <= SAMPLE_ROWS or isinstance(rows, DaskRows):
             return SiteStore(0)
         if self.checkpoint is None:
             folder = Path(scratch) if isinstance(rows, FactoryRows) else None
             return SiteStore(rows.n_rows, folder)
-        first = next(iter(rows))
+        first = next(iter(rows)).load()
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")
         params = {k: v for k, v in self.get_params().items() if k not in changeable}
         mark = fingerprint_of(params, rows.n_rows, first)
         return SiteStore(rows.n_rows, Path(self.checkpoint), mark)
 
-    def _points(self, rows: ChunkedRows, points: Any) -> InducedTask:
+    def _points(self, rows: ArrayRows, points: Any, rng: Any) -> InducedTask:
         """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
-        rng = check_random_state(self.random_state)
         subset = rows.sample(SUBSET_ROWS, rng)
         exact = self._on_subset(subset)
-        Z = choose_points(exact.kernel, rows, points, rng)
-        if Z.shape[1] != self.n_features_in_:
+        places, enough = candidates(rows, points, rng), isinstance(self.inducing, str)
+        if places.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"inducing points have {Z.shape[1]} columns, but X has {self.n_features_in_}."
+                f"inducing points have {places.shape[1]} columns, but X has {self.n_features_in_}."
             )
         sample = subset if rows.n_rows <= SUBSET_ROWS else rows.sample(SAMPLE_ROWS, rng)
+        Z = choose_points(exact, places, points, enough=enough)
         task = self._induced_task(exact, sample, Z)
         if self.optimizer is None:
             return task
-        found = climb_sample(task, self.optimizer, self.verbose)
-        return task.at(found.theta)
+        task = task.at(climb_sample(task, self.optimizer, self.verbose).theta)
+        return replace(task, Z=choose_points(task, places, points, enough=enough))
 
     def _on_subset(self, subset: Chunk) -> Task:
         kernel = self._starting_kernel(subset.X)
@@ -186,33 +202,33 @@ class LargeClassifier(LatentClassifier):
             tol=self.tol,
         )
 
-    def _from_checkpoint(self, saved: dict[str, Any], rows: ChunkedRows) -> InducedTask:
-        """The task as it stood; rows are only sampled for the shape of things."""
-        rng = check_random_state(self.random_state)
-        sample = rows.sample(SAMPLE_ROWS, rng)
-        kernel = self._starting_kernel(sample.X)
-        merged = merge_rows(sample.X, sample.codes, sample.counts, kernel)
+    def _from_checkpoint(
+        self, saved: dict[str, Any], rows: ChunkedRows
+    ) -> tuple[InducedTask, InducedPosterior]:
+        """Where the interrupted passes stood; a few rows tell the shape of things."""
+        few = next(iter(rows)).load().take(slice(0, 2))
+        kernel = self._starting_kernel(few.X)
+        merged = merge_rows(few.X, few.codes, few.counts, kernel)
         task = self._induced_task(
-            self._task(merged, kernel, len(self.categories_)), sample, saved["Z"]
+            self._task(merged, kernel, len(self.categories_)), few, saved["Z"]
         )
-        return task.at(saved["theta"])
+        likelihood = replace(task.likelihood, unit=float(saved["unit"]))
+        task = replace(task, likelihood=likelihood).at(saved["theta"])
+        inducing = Inducing(task.kernel, task.Z)
+        return task, InducedPosterior(inducing, saved["precision"], saved["shift"])
 
     def _start(
-        self, task: InducedTask, saved: dict[str, Any], rows: ChunkedRows
+        self, task: InducedTask, n_rows: int, pool: ArrayRows, rng: Any
     ) -> tuple[InducedTask, InducedPosterior]:
-        """Where the passes over all rows begin."""
-        if saved:
-            inducing = Inducing(task.kernel, task.Z)
-            precision = np.asfortranarray(saved["precision"])
-            return task, InducedPosterior(inducing, precision, saved["shift"])
+        """Where the passes over all rows begin: after passes over samples, where there are many."""
         posterior = posterior_on_sample(task.relaxed())[0]
-        if rows.n_rows <= 3 * WARM_ROWS:
-            return task, posterior
-        part = ArrayRows(rows.sample(WARM_ROWS, check_random_state(self.random_state)))
-        learn = self.optimizer is not None
-        passes = Passes(part, task, SiteStore(WARM_ROWS), self.n_jobs, self.verbose, learn)
-        warm = passes.settle(posterior, {})
-        return warm.task, warm.posterior
+        for size in WARM_ROWS:
+            if n_rows < _WARM_SHARE * size:
+                break
+            part = ArrayRows(pool.sample(size, rng))
+            warm = self._passes(part, task, SiteStore(size)).settle(posterior, {})
+            task, posterior = warm.task, warm.posterior
+        return task, posterior
 
     def _settle_at_once(self, task: InducedTask) -> Settled:
         posterior, found, value = posterior_on_sample(task)
@@ -244,7 +260,7 @@ class LargeClassifier(LatentClassifier):
         self._fitted_task, self._posterior, self._support = task, posterior, task.Z
         self.inducing_points_ = task.Z
         self._name_likelihood(task)
-        posterior.factor, posterior.mean  # noqa: B018 (finished here, then only read)
+        posterior.mean, posterior.inducing.inverse_factor  # noqa: B018 (then only read)
 
     def _name_likelihood(self, task: Any) -> None:
         raise TypeError(f"{type(self).__name__} does not say what its parameters are called")
@@ -292,9 +308,7 @@ class LargeClassifier(LatentClassifier):
         inducing = Inducing(exact.kernel, exact.X)
         inputs = exact.projection.apply(np.arange(float(len(exact.X)))).astype(np.intp)
         rows = inducing.rows(exact.X[inputs])
-        observed = Observed(exact.y, exact.counts, exact.likelihood, exact.smoothing)
-        seen = observed.survey(rows, self._sites, InducedPosterior.prior(inducing))
-        posterior = InducedPosterior.of(inducing, observed.sums(rows, seen, self._sites))
+        posterior = InducedPosterior.prior(inducing).given(rows, self._sites, exact.counts)
         empty = Chunk(exact.X[:0], exact.y[:0], exact.counts[:0])
         self._keep_induced(self._induced_task(exact, empty, exact.X), posterior)
 

@@ -12,59 +12,91 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 
-_COLUMNS = 4  # precision and shift of the site; mean and variance of the row left out
+SITE_COLUMNS = 5  # precision and shift of the site; mean and variance of the row left out; residual
+_BYTES = 8 * SITE_COLUMNS
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """Where the sites of one chunk are read and written in a pass; it can be sent to a worker."""
+
+    start: int
+    stop: int
+    old: FloatArray | Path | None
+    """sites of the last pass: the chunk's own, or the file of all; None in the first pass"""
+    new: Path | None = None
+
+    def read(self) -> FloatArray | None:
+        """Sites of the last pass, (c, 5), or None."""
+        if not isinstance(self.old, Path):
+            return self.old
+        count, offset = SITE_COLUMNS * (self.stop - self.start), _BYTES * self.start
+        return np.fromfile(self.old, count=count, offset=offset).reshape(-1, SITE_COLUMNS)
+
+    def write(self, sites: FloatArray) -> FloatArray | None:
+        """Put the sites into the file, or hand them back where there is none."""
+        if self.new is None:
+            return sites
+        with self.new.open("r+b") as file:
+            file.seek(_BYTES * self.start)
+            file.write(np.ascontiguousarray(sites).data)
+        return None
 
 
 @dataclass(eq=False)
 class SiteStore:
     """Two copies of the sites, one read and one written in a pass, so that a pass can fail.
 
-    In memory, or in a folder: then they are memory maps, and ``save`` makes a checkpoint.
+    In memory, or in files of a folder: then workers read and write them, and ``save`` makes a
+    checkpoint.
     """
 
     n_rows: int
     folder: Path | None = None
     fingerprint: str = ""
-    current: int = 0
+    passes: int = 0
 
     def __post_init__(self) -> None:
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        self._copies = [self._open(i) for i in (0, 1)]
-
-    def _open(self, which: int) -> FloatArray:
-        shape = (self.n_rows, _COLUMNS)
         if self.folder is None:
-            return np.zeros(shape)
-        path = self.folder / f"sites-{which}.npy"
-        if path.exists():
-            return np.lib.format.open_memmap(path, mode="r+")
-        return np.lib.format.open_memmap(path, mode="w+", dtype=float, shape=shape)
+            self._copies = [np.empty((self.n_rows, SITE_COLUMNS)) for _ in (0, 1)]
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for which in (0, 1):
+            with self._path(which).open("ab") as file:
+                file.truncate(_BYTES * self.n_rows)
 
-    @property
-    def old(self) -> FloatArray:
-        """Sites of the last finished pass, (n_rows, 4)."""
-        return self._copies[self.current]
+    def _path(self, which: int) -> Path:
+        assert self.folder is not None
+        return self.folder.absolute() / f"sites-{which % 2}.bin"
 
-    @property
-    def new(self) -> FloatArray:
-        """Sites of the pass under way."""
-        return self._copies[1 - self.current]
+    def slot(self, start: int, stop: int) -> Slot:
+        """The place of some rows."""
+        if self.folder is None:
+            old = self._copies[self.passes % 2][start:stop]
+            return Slot(start, stop, old if self.passes else None)
+        old_path = self._path(self.passes) if self.passes else None
+        return Slot(start, stop, old_path, self._path(self.passes + 1))
+
+    def put(self, slot: Slot, sites: FloatArray) -> None:
+        """Keep sites that a worker handed back."""
+        self._copies[(self.passes + 1) % 2][slot.start : slot.stop] = sites
 
     def finish_pass(self) -> None:
         """What was written is now what is read."""
-        self.current = 1 - self.current
+        self.passes += 1
+
+    def left_out(self) -> FloatArray:
+        """Latent mean and variance of every row left out, (n_rows, 2)."""
+        found = self.slot(0, self.n_rows).read()
+        return np.empty((0, 2)) if found is None else found[:, 2:4].copy()
 
     def save(self, **state: Any) -> None:
         """Write a checkpoint, whole or not at all; nothing without a folder."""
         if self.folder is None:
             return
-        for copy in self._copies:
-            if isinstance(copy, np.memmap):
-                copy.flush()
         draft = self.folder / f".{secrets.token_hex(8)}.npz"
         try:
-            np.savez(draft, fingerprint=self.fingerprint, current=self.current, **state)
+            np.savez(draft, fingerprint=self.fingerprint, passes=self.passes, **state)
             os.replace(draft, self.folder / "state.npz")
         finally:
             draft.unlink(missing_ok=True)
@@ -81,14 +113,13 @@ class SiteStore:
                 f"The checkpoint in {str(self.folder)!r} belongs to a fit with other parameters or "
                 "other rows. Delete the folder to begin anew, or name another one."
             )
-        self.current = int(state.pop("current"))
+        self.passes = int(state.pop("passes"))
         return state
 
     def remove(self) -> None:
         """Delete the files; the fit is complete."""
-        self._copies = [np.asarray(copy) for copy in self._copies]
         if self.folder is not None:
-            for name in ("state.npz", "sites-0.npy", "sites-1.npy"):
+            for name in ("state.npz", "sites-0.bin", "sites-1.bin"):
                 (self.folder / name).unlink(missing_ok=True)
             if not any(self.folder.iterdir()):
                 shutil.rmtree(self.folder, ignore_errors=True)

@@ -44,10 +44,11 @@ class OrdinalGPClassifier(GPState, LargeClassifier):
         Appendix C, for EP only.
     inducing : {"auto", None}, int or array of shape (m, n_features), default="auto"
         Inducing points: how many, or where. None is the exact model, whose cost grows with the
-        cube of the rows; "auto" is exact up to 2,000 rows and takes 512 points above. With
-        inducing points the cost of a row does not grow with their number, ``X`` may be a memory
-        map or a function that returns a new iterator of chunks ``(X, y)`` (with ``y=None``), and
-        chunks are worked on through joblib.
+        cube of the rows; "auto" is exact up to 2,000 rows and takes 512 points above, or fewer
+        where the rest would change nothing beside the noise. With inducing points the cost of a
+        row does not grow with their number, and ``X`` may be a memory map, a dask array, or a
+        function that returns a new iterator of chunks ``(X, y)``, or of functions that read one
+        (with ``y=None``); chunks are worked on through joblib.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.

@@ -1,13 +1,16 @@
 """Inducing points: the exact model as a limit, slopes, sums that do not depend on the chunks."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
+from ordinalgp.core.cross import cross_covariance
 from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.induced_evidence import InducedTask
-from ordinalgp.core.inducing import Inducing, greedy_points
+from ordinalgp.core.inducing import Inducing, greedy_points, multiply_lower
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.problem import match
 from ordinalgp.core.projections import Identity
@@ -103,6 +106,29 @@ def test_greedy_points_stop_where_nothing_is_left():
     assert len(greedy_points(RBF(1.0), np.repeat(X[:4], 5, axis=0), 10)) == 4
 
 
+def test_greedy_points_stop_where_enough_is_known():
+    kernel = KERNELS["isotropic"]
+    few = greedy_points(kernel, X, 40, 0.05)
+    residual = Inducing(kernel, X[few]).rows(X).residual
+    assert residual.max() <= 0.05
+    assert Inducing(kernel, X[few[:-1]]).rows(X).residual.max() > 0.05
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, "far out"])
+def test_cross_covariances_are_scikit_learns(kernel):
+    far = RBF(1e-3)  # rows are thousands of length scales apart: pair by pair
+    used = KERNELS.get(kernel, far)
+    Z = np.vstack([X[:7], X[10] + 1e-9])
+    assert_allclose(cross_covariance(used, Z, X), used(Z, X), rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("m", [1, 7, 8, 9, 50])
+def test_triangles_multiply_as_squares(m):
+    M = np.tril(RNG.normal(size=(m, m)))
+    B = RNG.normal(size=(m, 5))
+    assert_allclose(multiply_lower(M, B), M @ B, atol=1e-12)
+
+
 @pytest.mark.parametrize("smoothing", ["cavity", "mode"])
 def test_a_pass_at_the_fixed_point_stays_there_and_reports_the_evidence(smoothing):
     inference = "ep" if smoothing == "cavity" else "laplace"
@@ -110,16 +136,14 @@ def test_a_pass_at_the_fixed_point_stays_there_and_reports_the_evidence(smoothin
     value, gradient, found = task.evaluate(task.theta)
     inducing = Inducing(task.kernel, task.Z)
     observed = Observed(Y, np.ones(N), LIKELIHOOD, smoothing)
-    rows = inducing.rows(X)
-    before = observed.sums(
-        rows, observed.survey(rows, found.sites, InducedPosterior.prior(inducing)), found.sites
-    )
-    posterior = InducedPosterior.of(inducing, before)
-    seen, sums = observed.sweep(rows, found.sites, posterior)
+    prior = InducedPosterior.prior(inducing)
+    posterior = prior.given(inducing.rows(X), found.sites, np.ones(N))
+    lens = posterior.lens()
+    seen, sums = observed.sweep(lens.view(X), found.sites, lens)
     assert_allclose(posterior.mean, found.posterior.mean, atol=1e-9)
     assert_allclose(seen.sites.tau, found.sites.tau, rtol=1e-6)
     assert_allclose(sums.evidence - posterior.half_log_det, value, rtol=1e-8)
-    assert InducedPosterior.of(inducing, sums).moved_from(posterior) < 1e-6
+    assert posterior.after(sums).moved_from(posterior) < 1e-6
     if smoothing == "cavity":
         assert_allclose(sums.d_likelihood, gradient[task.kernel.n_dims :], atol=1e-6)
 
@@ -127,20 +151,66 @@ def test_a_pass_at_the_fixed_point_stays_there_and_reports_the_evidence(smoothin
 @pytest.mark.parametrize("cuts", [[], [1, 17], [10, 20, 30, 40]])
 def test_sums_do_not_depend_on_the_chunks(cuts):
     inducing = Inducing(KERNELS["isotropic"], X[:9])
-    posterior = InducedPosterior.prior(inducing)
+    lens = InducedPosterior.prior(inducing).lens()
     parts = [
-        Observed(y, np.ones(len(y)), LIKELIHOOD).sweep(
-            inducing.rows(x), Sites.flat(len(y)), posterior
-        )[1]
+        Observed(y, np.ones(len(y)), LIKELIHOOD).sweep(lens.view(x), Sites.flat(len(y)), lens)[1]
         for x, y in zip(np.split(X, cuts), np.split(Y, cuts), strict=True)
     ]
     total = sum(parts[1:], parts[0])
     rows = inducing.rows(X)
     flat = Sites.flat(N)
-    seen = Observed(Y, np.ones(N), LIKELIHOOD).survey(rows, flat, posterior)
+    seen = Observed(Y, np.ones(N), LIKELIHOOD).survey(rows, flat, lens)
     tau = match(seen.smoothed, seen.at).tau
-    assert_allclose(np.tril(total.precision), np.tril((rows.A * tau) @ rows.A.T), atol=1e-12)
+    assert_allclose(total.precision, (rows.A * tau) @ rows.A.T, atol=1e-12)
     assert total.weight == N
+
+
+def a_posterior(inducing):
+    """The posterior under sites as they may be in mid-fit."""
+    sites = Sites(RNG.uniform(0.1, 3.0, N), RNG.normal(size=N))
+    return InducedPosterior.prior(inducing).given(inducing.rows(X), sites, np.ones(N)), sites
+
+
+def test_a_lens_shows_the_moments_of_the_posterior():
+    """Against the textbook: S = (I + A T A')^-1, mean S A nu, both by numpy's own inverse."""
+    inducing = Inducing(KERNELS["ard"], X[:9])
+    posterior, sites = a_posterior(inducing)
+    A = np.linalg.solve(np.linalg.cholesky(inducing.kernel(X[:9])), inducing.kernel(X[:9], X))
+    S = np.linalg.inv(np.eye(9) + (A * sites.tau) @ A.T)
+    lens = posterior.lens()
+    seen = lens.marginal(lens.view(X))
+    assert_allclose(seen.mean, A.T @ S @ A @ sites.nu, atol=1e-10)
+    assert_allclose(seen.var, np.diagonal(A.T @ S @ A), atol=1e-12)
+    view = lens.view(X)
+    assert_allclose(view.residual, inducing.kernel.diag(X) - np.sum(A**2, axis=0), atol=1e-10)
+    assert_allclose(lens.view(X, view.residual).A, view.A, rtol=0)
+
+
+def test_sums_in_the_coordinates_of_a_posterior_come_back():
+    inducing = Inducing(KERNELS["ard"], X[:9])
+    posterior, _ = a_posterior(inducing)
+    lens = posterior.lens()
+    observed = Observed(Y, np.ones(N), LIKELIHOOD)
+    seen, sums = observed.sweep(lens.view(X), Sites.flat(N), lens)
+    direct = InducedPosterior.prior(inducing).given(inducing.rows(X), seen.sites, np.ones(N))
+    assert_allclose(posterior.after(sums).precision, direct.precision, atol=1e-10)
+    assert_allclose(posterior.after(sums).mean, direct.mean, atol=1e-10)
+
+
+def test_the_coupling_is_the_slope_of_the_gradient_in_the_latent_values():
+    """Move the posterior's mean, not its precision: cavities of flat sites move with it."""
+    inducing = Inducing(KERNELS["ard"], X[:9])
+    posterior, _ = a_posterior(inducing)
+    observed = Observed(Y, np.ones(N), LIKELIHOOD)
+
+    def sums(shift):
+        lens = dataclasses.replace(posterior, shift=shift).lens()
+        return observed.sweep(lens.view(X), Sites.flat(N), lens)[1]
+
+    move = RNG.normal(size=9)
+    up, down = (sums(posterior.shift + h * move) for h in (1e-5, -1e-5))
+    expected = sums(posterior.shift).coupling @ (posterior.inverse_factor @ move)
+    assert_allclose((up.d_likelihood - down.d_likelihood) / 2e-5, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_predictions_are_those_of_the_exact_posterior():
@@ -149,10 +219,7 @@ def test_predictions_are_those_of_the_exact_posterior():
     _, _, found = exact.evaluate(exact.theta)
     expected = found.posterior.predict(exact.kernel(new, X), exact.kernel.diag(new))
     inducing = Inducing(induced.kernel, X)
-    rows = inducing.rows(X)
-    observed = Observed(Y, np.ones(N), LIKELIHOOD)
-    seen = observed.survey(rows, found.sites, InducedPosterior.prior(inducing))
-    posterior = InducedPosterior.of(inducing, observed.sums(rows, seen, found.sites))
+    posterior = InducedPosterior.prior(inducing).given(inducing.rows(X), found.sites, np.ones(N))
     got = posterior.predict(induced.kernel(new, X), induced.kernel.diag(new))
     assert_allclose(got.mean, expected.mean, atol=1e-8)
     assert_allclose(got.var, expected.var, atol=1e-8)

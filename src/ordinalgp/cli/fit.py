@@ -1,5 +1,6 @@
 """``ordinalgp fit``: a model from a table."""
 
+import tempfile
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +30,7 @@ from ordinalgp.cli.show import print_summary
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows, Table
 from ordinalgp.tables.encoding import NumberColumn, inspect
+from ordinalgp.tables.large import Source, encode_file, is_large
 from ordinalgp.tables.model import KERNELS
 from ordinalgp.tables.reading import Format, read_table
 from ordinalgp.tables.summary import summarise
@@ -79,6 +81,13 @@ def fit(
         typer.Option(metavar="NAME,...", help="Columns of numbers, whatever they look like."),
     ] = None,
     on_bad_rows: OnBadRows = "error",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="For large tables: where a fit notes how far it is, to go on from if interrupted.",
+        ),
+    ] = None,
     separator: Separator = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8-sig",
@@ -87,7 +96,8 @@ def fit(
     """Fit a model to a table, print what it learned, and save it.
 
     Numbers are scaled and nominal columns encoded; missing values are filled with the median or
-    the most frequent value and marked. All of it is part of the saved model.
+    the most frequent value and marked. All of it is part of the saved model. Large tables (Parquet
+    from 100,000 rows on) are read in batches and need no more memory than smaller ones.
     """
     started = time.perf_counter()
     check_choice("--kernel", kernel, KERNELS)
@@ -96,13 +106,18 @@ def fit(
     style = Format(separator_named(separator), decimal, encoding)
     options = {"nominal": words(nominal), "numeric": words(numeric)}
     order, unused = words(categories) or None, words(drop)
-    X, y, order = usable_rows(
-        read_table(table, rows, style), target, order, unused, decimal, rows, **options
-    )
-    classifier = make(model, categories=order, decision=decision, verbose=2)
-    fitted = TableModel(classifier, kernel=kernel, target=target, **options)
-    with calm_threads(len(X)), watching():
-        fitted.fit(X, y, decimal=decimal)
+    if is_large(table) and "inducing" in make(model).get_params():
+        source = Source(table, target, order, tuple(unused), style=style, **_tuples(options))
+        classifier = make(model, decision=decision, checkpoint=checkpoint, random_state=0)
+        fitted = fit_large(source, rows, classifier, kernel, output)
+    else:
+        X, y, order = usable_rows(
+            read_table(table, rows, style), target, order, unused, decimal, rows, **options
+        )
+        classifier = make(model, categories=order, decision=decision, verbose=2, random_state=0)
+        fitted = TableModel(classifier, kernel=kernel, target=target, **options)
+        with calm_threads(len(X)), watching():
+            fitted.fit(X, y, decimal=decimal)
     fitted.classifier.set_params(verbose=0)
     fitted.classifier_.set_params(verbose=0)
     fitted.save(output)
@@ -116,6 +131,25 @@ def fit(
         return
     print_summary(summary, dropped=unused)
     print(f"\nSaved in {output} after {seconds:.1f} s.")
+
+
+def fit_large(
+    source: Source, rows: BadRows, classifier: Any, kernel: str, output: Path
+) -> TableModel:
+    """Fit a table in batches; its encoded rows lie beside the model for the time being."""
+    with tempfile.TemporaryDirectory(dir=output.absolute().parent) as scratch, watching():
+        encoded = encode_file(source, rows, Path(scratch), note)
+        classifier.set_params(categories=encoded.categories, n_jobs=-1, verbose=2)
+        options = {"nominal": source.nominal, "numeric": source.numeric}
+        model = TableModel(classifier, kernel=kernel, target=source.target, **options)
+        model.fit_chunks(encoded)
+    for fitted in (model.classifier, model.classifier_):
+        fitted.set_params(checkpoint=None, n_jobs=None)
+    return model
+
+
+def _tuples(options: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(values) for name, values in options.items()}
 
 
 def usable_rows(
@@ -151,7 +185,7 @@ def usable_rows(
 
 def _tell_counters(model: TableModel) -> None:
     """Point at columns that seem to number the rows."""
-    n = len(model.codes_)
+    n = int(model.level_counts_.sum())
     for column in model.encoder_.columns:
         if not isinstance(column, NumberColumn) or n < 10 or column.missing:
             continue

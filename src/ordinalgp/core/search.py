@@ -249,7 +249,8 @@ def maximise(
     """Climb from every start and keep the best; starts run in parallel through joblib."""
     if optimizer is None or len(task.theta) == 0:
         return Found(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
-    found = Parallel(n_jobs=n_jobs)(
+    # One start needs no other process, which would take a second or two to begin.
+    found = Parallel(n_jobs=n_jobs if len(starts) > 1 else 1)(
         delayed(_climb)(
             task, theta, optimizer, f"start {i + 1}/{len(starts)}:", verbose, max_iterations
         )

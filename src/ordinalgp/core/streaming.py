@@ -1,21 +1,33 @@
 """EP and Laplace in precision form: sums over chunks of rows, sites beside their rows.
 
-The posterior of the whitened inducing values u has precision I + sum tau_i a_i a_i' and shift
-sum nu_i a_i. A sweep reads every chunk once and returns sums of order m^2, which add: a chunk may
-be a slice, a file, or a worker of a cluster.
+The posterior of the whitened inducing values u has precision I + sum tau_i a_i a_i' = S S' and
+shift sum nu_i a_i. A sweep reads every chunk once and returns sums of order m^2, which add: a chunk
+may be a slice, a file, or a worker of a cluster.
+
+A sweep works in the coordinates of the posterior that it begins with, h = S^-1 a = (L S)^-1 k_z(x):
+one triangular product gives the marginals (|h|^2 is the variance) and the sum of tau h h', which
+S ... S' turns back. The residual k(x, x) - |a|^2 asks for a itself, but never changes while the
+kernel stays: it is computed in the first sweep and kept with the sites.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray
+from ordinalgp.core.cross import cross_covariance
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Sites
-from ordinalgp.core.inducing import Inducing, Rows, solve_lower
+from ordinalgp.core.inducing import (
+    Inducing,
+    Rows,
+    invert_lower,
+    multiply_lower,
+    squared_length,
+)
 from ordinalgp.core.likelihoods import Likelihood, Smoothed
 from ordinalgp.core.objectives import log_overlap
 from ordinalgp.core.problem import Smoothing, match
@@ -26,32 +38,55 @@ class Sums:
     """What a sweep adds up over rows; all that travels between chunks."""
 
     precision: FloatArray
-    """sum tau a a', lower triangle, (m, m)"""
+    """sum tau h h', (m, m)"""
     shift: FloatArray
-    """sum nu a, (m,)"""
+    """sum nu h, (m,)"""
     evidence: float
     """the rows' part of the log evidence, under the sites that the sweep began with"""
     d_likelihood: FloatArray
     """its gradient in likelihood.theta, (p,)"""
     information: FloatArray
     """sum of the rows' squared gradients, (p, p): minus the second derivative, nearly"""
+    coupling: FloatArray
+    """sum of (d2 log Z / dtheta dmean) h': how the gradient moves with the latent values, (p, m)"""
     weight: float
 
     def __add__(self, other: "Sums") -> "Sums":
-        return Sums(
-            self.precision + other.precision,
-            self.shift + other.shift,
-            self.evidence + other.evidence,
-            self.d_likelihood + other.d_likelihood,
-            self.information + other.information,
-            self.weight + other.weight,
-        )
+        names = [field.name for field in fields(self)]
+        return Sums(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
     @classmethod
     def zero(cls, m: int, p: int) -> Self:
         """The sums over no rows."""
-        flat = np.zeros((m, m), order="F")
-        return cls(flat, np.zeros(m), 0.0, np.zeros(p), np.zeros((p, p)), 0.0)
+        latent, theta = np.zeros((m, m)), np.zeros(p)
+        return cls(latent, latent[0], 0.0, theta, np.zeros((p, p)), np.zeros((p, m)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """How a posterior sees rows: all that a worker needs of it. Moments of a'u through h."""
+
+    kernel: Any
+    Z: FloatArray
+    basis: FloatArray
+    """L^-1, which takes k_z(x) to a"""
+    whitener: FloatArray
+    """(L S)^-1, which takes k_z(x) to h"""
+    centre: FloatArray
+    """the mean of a'u is h'centre"""
+
+    def view(self, X: FloatArray, residual: FloatArray | None = None) -> Rows:
+        """h of every row, and its residual: as given, or computed for as much again."""
+        cross = cross_covariance(self.kernel, self.Z, X)
+        if residual is None:
+            seen = squared_length(multiply_lower(self.basis, cross))
+            residual = np.maximum(self.kernel.diag(X) - seen, 0.0)
+        return Rows(multiply_lower(self.whitener, cross), residual)
+
+    def marginal(self, view: Rows) -> Moments:
+        """Moments of a'u for each row."""
+        var = squared_length(view.A)
+        return Moments(self.centre @ view.A, np.maximum(var, np.finfo(float).tiny))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,57 +95,82 @@ class InducedPosterior:
 
     inducing: Inducing
     precision: FloatArray
-    """I + sum tau a a', lower triangle, (m, m)"""
+    """I + sum tau a a', (m, m)"""
     shift: FloatArray
 
     @classmethod
     def prior(cls, inducing: Inducing) -> Self:
         """Before any row was seen."""
         m = len(inducing.Z)
-        return cls(inducing, np.eye(m, order="F"), np.zeros(m))
+        return cls(inducing, np.eye(m), np.zeros(m))
 
-    @classmethod
-    def of(cls, inducing: Inducing, sums: Sums) -> Self:
-        """The posterior under the sites that were summed."""
-        precision = sums.precision.copy(order="F")
-        precision.flat[:: len(precision) + 1] += 1.0
-        return cls(inducing, precision, sums.shift)
+    def after(self, sums: Sums) -> Self:
+        """The posterior under the sites that a sweep from here found."""
+        return self.prior(self.inducing).joined(*self.outward(sums))
+
+    def outward(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
+        """A sweep's sums of tau h h' and nu h as those of tau a a' and nu a."""
+        half = multiply_lower(self.factor, sums.precision)
+        return multiply_lower(self.factor, half.T), self.factor @ sums.shift
+
+    def joined(self, precision: FloatArray, shift: FloatArray) -> Self:
+        """The posterior with further sites, whose sums are given."""
+        total = self.precision + precision
+        return replace(self, precision=(total + total.T) / 2, shift=self.shift + shift)
+
+    def given(self, rows: Rows, sites: Sites, counts: FloatArray) -> Self:
+        """The posterior with further sites at ``rows`` of the inducing points."""
+        weighted = rows.A * (counts * sites.tau)
+        return self.joined(weighted @ rows.A.T, rows.A @ (counts * sites.nu))
 
     @cached_property
     def factor(self) -> FloatArray:
-        """Lower Cholesky factor of the precision."""
-        factor, info = lapack.dpotrf(self.precision, lower=1, clean=1)
+        """S, the lower Cholesky factor of the precision."""
+        factor, info = lapack.dpotrf(self.precision.T, lower=1, clean=1)
         if info != 0:
             raise np.linalg.LinAlgError("the posterior precision is not positive definite")
-        return np.asarray(factor)
+        return np.ascontiguousarray(factor)
+
+    @cached_property
+    def inverse_factor(self) -> FloatArray:
+        """S^-1."""
+        return invert_lower(self.factor)
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """S^-1 shift, the mean of S'u."""
+        return self.inverse_factor @ self.shift
 
     @cached_property
     def mean(self) -> FloatArray:
         """Posterior mean of u."""
-        x, _ = lapack.dpotrs(self.factor, self.shift, lower=1)
-        return np.asarray(x)
+        return self.inverse_factor.T @ self.centre
 
     @property
     def half_log_det(self) -> float:
         """log |precision| / 2."""
         return float(np.sum(np.log(np.diagonal(self.factor))))
 
-    def marginal(self, rows: Rows) -> Moments:
-        """Moments of a'u for each row."""
-        half = solve_lower(self.factor, rows.A.copy(order="F"))
-        var = np.einsum("mc,mc->c", half, half)
-        return Moments(rows.A.T @ self.mean, np.maximum(var, np.finfo(float).tiny))
+    def lens(self) -> Lens:
+        """What a sweep from here looks through."""
+        basis = self.inducing.inverse_factor
+        whitener = multiply_lower(self.inverse_factor, basis)
+        return Lens(self.inducing.kernel, self.inducing.Z, basis, whitener, self.centre)
 
     def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
         """Latent moments at new points from their covariance (c, m) with the inducing points."""
-        rows = self.inducing.whitened(np.array(K_cross), k_diag)
-        seen = self.marginal(rows)
-        return Moments(seen.mean, seen.var + rows.residual)
+        rows = self.inducing.whitened(np.asarray(K_cross).T, k_diag)
+        H = multiply_lower(self.inverse_factor, rows.A)
+        return Moments(self.centre @ H, squared_length(H) + rows.residual)
 
     def moved_from(self, other: "InducedPosterior") -> float:
         """Root mean square distance of the means, in this posterior's standard deviations."""
-        move = blas.dtrmv(self.factor, self.mean - other.mean, lower=1, trans=1)
+        move = self.factor.T @ (self.mean - other.mean)
         return float(np.sqrt(np.mean(move**2)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to workers: the factors are cheaper to compute than to send."""
+        return {name: getattr(self, name) for name in ("inducing", "precision", "shift")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +193,9 @@ class Observed:
     likelihood: Likelihood
     smoothing: Smoothing = "cavity"
 
-    def survey(self, rows: Rows, sites: Sites, posterior: InducedPosterior) -> Surveyed:
+    def survey(self, rows: Rows, sites: Sites, lens: Lens) -> Surveyed:
         """Smooth the likelihood of every row, its own site taken out (EP) or at the mean."""
-        marginal = posterior.marginal(rows)
+        marginal = lens.marginal(rows)
         if self.smoothing == "mode":
             at = Moments(marginal.mean, np.zeros_like(marginal.var))
         else:
@@ -155,22 +215,25 @@ class Observed:
     def sums(self, rows: Rows, seen: Surveyed, new: Sites) -> Sums:
         """The sums over these rows: precision and shift of the new sites, the rest of the old."""
         var = seen.at.var + rows.residual
-        slopes = self.likelihood.theta_derivatives(self.y, seen.at.mean, var).value
-        weighted = rows.A * np.sqrt(self.counts * new.tau)
+        slopes = self.likelihood.theta_derivatives(self.y, seen.at.mean, var)
+        counts = self.counts
+        half = rows.A * np.sqrt(counts * new.tau)
+        thin = np.vstack([counts * new.nu, counts * slopes.d1]) @ rows.A.T
         return Sums(
-            blas.dsyrk(1.0, weighted, lower=1),
-            rows.A @ (self.counts * new.nu),
+            half @ half.T,  # numpy sees that this is symmetric
+            thin[0],
             self.evidence(seen),
-            slopes @ self.counts,
-            (slopes * self.counts) @ slopes.T,
-            float(np.sum(self.counts)),
+            slopes.value @ counts,
+            (slopes.value * counts) @ slopes.value.T,
+            thin[1:],
+            float(np.sum(counts)),
         )
 
     def sweep(
-        self, rows: Rows, sites: Sites, posterior: InducedPosterior, step: float = 1.0
+        self, rows: Rows, sites: Sites, lens: Lens, step: float = 1.0
     ) -> tuple[Surveyed, Sums]:
-        """New sites for these rows (kept in the survey), and their sums."""
-        seen = self.survey(rows, sites, posterior)
+        """New sites for these rows (kept in the survey), and their sums; rows as the lens sees."""
+        seen = self.survey(rows, sites, lens)
         target = match(seen.smoothed, seen.at)
         new = Sites(
             sites.tau + step * (target.tau - sites.tau), sites.nu + step * (target.nu - sites.nu)

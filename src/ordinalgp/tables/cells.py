@@ -1,7 +1,7 @@
 """Cells of a table as numbers or texts; those that are neither are named by line and column."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,16 @@ class Table:
         gone = set(names)
         columns = {name: values for name, values in self.columns.items() if name not in gone}
         return Table(columns, self.lines, self.unit, self.levels)
+
+
+def concatenate(tables: Sequence[Table]) -> Table:
+    """Rows of several tables with the same columns."""
+    first = tables[0]
+    columns = {
+        name: np.concatenate([table.columns[name] for table in tables]) for name in first.columns
+    }
+    lines = np.concatenate([table.lines for table in tables])
+    return Table(columns, lines, first.unit, first.levels)
 
 
 @dataclass(eq=False)

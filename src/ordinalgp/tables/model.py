@@ -48,7 +48,9 @@ class TableModel(BaseEstimator):
     spread_ : ndarray of shape (n_features,)
         Standard deviation of each encoded feature in training.
     codes_ : ndarray of shape (n_samples,)
-        Rank of each training row.
+        Rank of each training row; of a sample of them after ``fit_chunks``.
+    level_counts_ : ndarray of shape (n_categories,)
+        Training rows of each level.
     loo_proba_ : ndarray of shape (n_samples, n_categories)
         Leave-one-out probabilities in rank order; no rows if the classifier has none.
     latent_mean_, latent_variance_ : ndarrays of shape (n_samples,)
@@ -72,6 +74,7 @@ class TableModel(BaseEstimator):
         "classifier_": ("O", ""),
         "columns": ("O", "columns"),
         "codes_": ("i", "n", 0, np.inf),
+        "level_counts_": ("i", "r", 0, np.inf),
         "loo_proba_": ("f", "loo r", 0.0, 2.0),
         "spread_": ("f", "d", 0.0, np.inf),
         "latent_mean_": ("f", "n", -np.inf, np.inf),
@@ -126,11 +129,39 @@ class TableModel(BaseEstimator):
         place = class_positions(self.categories_, self.classes_)
         rank = dict(zip(self.classes_.tolist(), place.tolist(), strict=True))
         self.codes_ = np.array([rank[label] for label in np.asarray(y).tolist()], dtype=np.intp)
+        self.level_counts_ = np.bincount(self.codes_, minlength=len(self.categories_))
         self.latent_mean_, self.latent_variance_ = classifier.latent_mean_and_variance(features)
         self.loo_proba_ = np.zeros((0, len(self.categories_)))
         if hasattr(classifier, "loo_proba"):
             self.loo_proba_ = np.zeros((len(features), len(self.categories_)))
             self.loo_proba_[:, place] = classifier.loo_proba()
+        return self
+
+    def fit_chunks(self, encoded: Any) -> Self:
+        """Fit the classifier to rows that were encoded into a file.
+
+        Parameters
+        ----------
+        encoded : ordinalgp.tables.large.Encoded
+            What ``encode_file`` returned. Of its rows only a sample is kept.
+
+        Returns
+        -------
+        TableModel
+            The fitted model itself.
+        """
+        classifier = clone(self.classifier)
+        if self.kernel is not None:
+            n_features = len(encoded.encoder.features)
+            classifier.set_params(kernel=kernel_named(self.kernel, n_features))
+        self.classifier_ = classifier.fit(encoded.chunks, None)
+        self.encoder_, self.spread_ = encoded.encoder, encoded.sample.std(axis=0)
+        self.codes_ = class_positions(self.categories_, encoded.sample_labels)
+        self.level_counts_ = np.zeros(len(self.categories_), dtype=np.intp)
+        self.level_counts_[class_positions(self.categories_, encoded.levels)] = encoded.counts
+        moments = classifier.latent_mean_and_variance(encoded.sample)
+        self.latent_mean_, self.latent_variance_ = moments
+        self.loo_proba_ = np.zeros((0, len(self.categories_)))
         return self
 
     @property

@@ -25,6 +25,15 @@ def import_pyarrow() -> Any:
     return pyarrow
 
 
+def n_rows(path: Path) -> int:
+    """Number of rows, from the file's own notes."""
+    pa = import_pyarrow()
+    try:
+        return int(pa.parquet.read_metadata(path).num_rows)
+    except pa.lib.ArrowException as error:
+        raise BadInput(f"{path} is not a readable Parquet file: {error}") from error
+
+
 def parquet_chunks(path: Path, rows: int | None) -> Iterator[Table]:
     """Yield ``rows`` at a time, or all rows for None."""
     pa = import_pyarrow()
@@ -56,7 +65,8 @@ def _table(pa: Any, batch: Any, first: int) -> Table:
 def _cells(pa: Any, values: Any) -> NDArray[Any]:
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        found = [np.nan if value is None else float(value) for value in values.to_pylist()]
+        # Not by Python numbers, which take a hundred times as long; gaps become NaN.
+        found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return np.array(found, dtype=float)
     return objects(map(_written, values.to_pylist()))
 

@@ -13,10 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, cell_text, objects
+from ordinalgp.tables.cells import (
+    BadCell,
+    BadInput,
+    BadRows,
+    Table,
+    cell_text,
+    concatenate,
+    objects,
+)
 
 _SEPARATORS = (",", ";", "\t", "|", " ")
 _PROBE = 20  # lines that the separator is guessed from
+_PARQUET = b"PAR1"
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
 
@@ -34,14 +43,13 @@ def read_table(path: str | Path, bad_rows: BadRows, style: Format | None = None)
     chunks = list(read_chunks(path, bad_rows, style, rows=None))
     if not sum(map(len, chunks)):
         raise BadInput(f"{os.fspath(path)} has no rows that can be used.")
-    if len(chunks) == 1:
-        return chunks[0]
-    columns = {
-        name: np.concatenate([chunk.columns[name] for chunk in chunks])
-        for name in chunks[0].columns
-    }
-    lines = np.concatenate([chunk.lines for chunk in chunks])
-    return Table(columns, lines, chunks[0].unit, chunks[0].levels)
+    return chunks[0] if len(chunks) == 1 else concatenate(chunks)
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins like a Parquet file."""
+    with path.open("rb") as start:
+        return start.read(4) == _PARQUET
 
 
 def read_chunks(
@@ -56,7 +64,7 @@ def read_chunks(
     with _refusing(file):
         with file.open("rb") as start:
             magic = start.read(4)
-        if magic == b"PAR1":
+        if magic == _PARQUET:
             from ordinalgp.tables.parquet import parquet_chunks
 
             yield from parquet_chunks(file, rows)

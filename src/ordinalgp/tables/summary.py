@@ -40,8 +40,7 @@ def scores(codes: IntArray, probabilities: FloatArray) -> dict[str, float]:
 
 def frequencies(model: TableModel) -> FloatArray:
     """Share of every level in training: the naive prediction."""
-    counts = np.bincount(model.codes_, minlength=len(model.categories_))
-    return counts / counts.sum()
+    return model.level_counts_ / model.level_counts_.sum()
 
 
 def baseline(model: TableModel, n: int) -> FloatArray:
@@ -67,7 +66,7 @@ def summarise(model: TableModel) -> dict[str, Any]:
         "target": model.target,
         "model": type(classifier).__name__,
         "inference": getattr(classifier, "inference", None),
-        "rows": len(model.codes_),
+        "rows": int(model.level_counts_.sum()),
         "features": len(model.encoder_.features),
         "levels": _levels(model),
         "thresholds": model.thresholds_.tolist(),
@@ -91,10 +90,10 @@ def summarise(model: TableModel) -> dict[str, Any]:
 
 
 def _levels(model: TableModel) -> list[dict[str, Any]]:
-    counts = np.bincount(model.codes_, minlength=len(model.categories_)).tolist()
+    counts, n = model.level_counts_.tolist(), int(model.level_counts_.sum())
     ends = [None, *model.thresholds_.tolist(), None]
     return [
-        {"level": level, "rows": count, "share": count / len(model.codes_), "from": low, "to": high}
+        {"level": level, "rows": count, "share": count / n, "from": low, "to": high}
         for level, count, low, high in zip(
             model.categories_.tolist(), counts, ends, ends[1:], strict=False
         )
