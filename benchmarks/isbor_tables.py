@@ -130,25 +130,25 @@ def _fit(model: Any, data: Split, how: str) -> None:
 
 
 def cells(splits: int, large_splits: int) -> list[Cell]:
-    """Every fit, split by split, so that a part of the run is a table already."""
-    out = [
-        Cell(name, n_train, split, "isbor")
-        for split in range(1, splits + 1)
-        for name, (_, n_train, *_) in SETS.items()
-        if split <= large_splits or n_train < 1000
-    ]
+    """Every fit, the tables first, split by split, so that a part of the run is a table already."""
+    small, large = ("BS", "SWD"), ("Marketing", "Bank", "Computer", "CalHouse", "Census")
+    every = range(1, large_splits + 1)
+    out = [_cell(name, split, "isbor") for split in every for name in (*small, *large)]
     out += [Cell("synthetic", n, 1, "isbor") for n in range(1000, 10001, 1000)]
-    others = [("BS", 468), ("SWD", 750)]
-    out += [
-        Cell(*which, split, model)
-        for split in range(1, large_splits + 1)
-        for which in others
-        for model in ("sbor", "ep", "halves")
-    ]
-    out += [Cell(name, SETS[name][1], 1, "halves") for name in ("Bank", "Computer")]
-    out += [Cell(name, SETS[name][1], 1, "sbor") for name in ("Bank", "Computer", "Marketing")]
+    later = range(large_splits + 1, splits + 1)
+    out += [_cell(name, split, "isbor") for split in later for name in small]
+    models = ("halves", "sbor", "ep")
+    twice = range(1, 2 * large_splits + 1)
+    out += [_cell(name, split, model) for split in twice for name in small for model in models]
+    out += [Cell("synthetic", n, 1, model) for n in (1000, 2000) for model in models]
+    out += [_cell(name, split, "halves") for split in (1, 2, 3) for name in large[:4]]
+    out += [_cell(name, 1, "sbor") for name in large[1:3]]
     out += [Cell("synthetic", 1000, split, "isbor") for split in range(2, 6)]
     return out
+
+
+def _cell(name: str, split: int, model: str) -> Cell:
+    return Cell(name, SETS[name][1], split, model)
 
 
 def run(path: Path, wanted: list[Cell]) -> None:

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -10,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalgp._base import OrdinalClassifier
+from ordinalgp._growing import Growing
 from ordinalgp._sparse_rows import (
     SparseRows,
     basis_columns,
@@ -25,14 +25,12 @@ from ordinalgp._sparse_rows import (
 from ordinalgp._sparse_state import SparseState
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import (
-    Levels,
     allows_missing,
     check_bytes,
     check_kernel,
     check_number,
     check_option,
     check_weights,
-    encode_levels,
 )
 from ordinalgp._width import search_width
 from ordinalgp.core.gaussian import Moments
@@ -47,14 +45,14 @@ _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
 _LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
-_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 1000, 1.0, 30
+_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 2000, 1.0, 30
 # What the width is chosen by must also count the precisions, one fitted number for each function:
 # with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
 # log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
 _WIDTH_COST, _WIDTH_BASIS = 2.3, 100
 
 
-class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
+class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     """Classifier for ordered levels that keeps only a few relevant training rows.
 
     The latent function is a weighted sum of basis functions, one for each candidate row:
@@ -66,7 +64,7 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
     ----------
     kernel : scikit-learn kernel, default=None
         Basis functions. None is the Gaussian kernel with one width, chosen by evidence over a
-        grid that is refined around its best (on some 1,000 rows). A kernel that is given is
+        grid that is refined around its best (on some 2,000 rows). A kernel that is given is
         kept as it is, so that ``GridSearchCV`` over ``kernel`` works as in the paper.
     training : {"incremental", "batch"}, default="incremental"
         "incremental" (ISBOR) starts with one row of each level and adds, re-estimates and deletes;
@@ -249,15 +247,6 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
             return self._whole_or_not(partial(self._fit, X, y, sample_weight, classes))
         return self._whole_or_not(partial(self._continue, X, y, sample_weight))
 
-    def _whole_or_not(self, work: Callable[[], Self]) -> Self:
-        before = self.__dict__.copy()
-        try:
-            return work()
-        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         self._check_parameters()
         X = self._check_inputs(X, reset=True)
@@ -400,23 +389,6 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
             self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
         )
         return checked
-
-    def _read_levels(self, X: Any, y: Any, classes: Any = None) -> Levels:
-        if classes is None or self.categories is not None:
-            return super()._read_levels(X, y)
-        given = self.categories
-        try:  # the levels that scikit-learn's partial_fit names, for this one call
-            self.categories = classes
-            return super()._read_levels(X, y)
-        finally:
-            self.categories = given
-
-    def _read_more(self, X: Any, y: Any) -> IntArray:
-        """Codes of labels that may all be of one level."""
-        labels = column_or_1d(np.asarray(y), warn=True)
-        check_consistent_length(X, labels)
-        known = self.categories_.astype(object if labels.dtype == object else None, copy=False)
-        return encode_levels(np.concatenate([labels, known]), self.categories_).codes[: len(labels)]
 
     # --------------------------------------------------------------------- prediction
 
