@@ -124,6 +124,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     width_path_ : ndarray of shape (n_widths, 2)
         Widths that were tried, ascending, and their log evidence, less 2.3 for each function: what
         fitting its precision is worth. Empty for a given kernel.
+    width_rows_ : int
+        How many rows chose the width; 0 for a given kernel.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that offered a basis function, as row numbers.
     n_rows_seen_ : int
@@ -224,7 +226,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         """Go on with more rows: the model, its kernel and its thresholds are where it starts.
 
         The new rows offer basis functions and take part in every statistic; the old rows stay.
-        On a model that is not fitted this is ``fit``.
+        A width that was chosen by few rows is chosen again when there are twice as many, up to
+        2,000. On a model that is not fitted this is ``fit``.
 
         Parameters
         ----------
@@ -258,6 +261,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         self.n_rows_seen_, self.width_path_ = len(X), np.empty((0, 2))
         first = rows.latent[first_rows(rows.codes, rng)]
         model = self._first_model(rows, first)
+        self.width_rows_ = 0
         if self.kernel is None:
             kernel, model = self._best_width(rows, model, rng)
         most = self._most_candidates
@@ -286,9 +290,12 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         self.classes_ = np.unique(self.categories_[np.unique(rows.codes)])
         rng = check_random_state(self.random_state)
         inside = place[self._candidates[self._model.index]]
-        candidates = draw_candidates(len(rows.inputs), self._most_candidates, inside, rng)
-        model = replace(self._model, index=np.searchsorted(candidates, inside))
-        return self._train(rows, candidates, self.kernel_, model)
+        kernel, model = self.kernel_, replace(self._model, index=inside)
+        if self.kernel is None and min(len(rows.codes), _WIDTH_ROWS) >= 2 * self.width_rows_:
+            kernel, model = self._best_width(rows, model, rng)
+        candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
+        model = replace(model, index=np.searchsorted(candidates, model.index))
+        return self._train(rows, candidates, kernel, model)
 
     def _train(self, rows: SparseRows, candidates: IntArray, kernel: Any, model: Relevant) -> Self:
         problem = _extreme(kernel, rows.inputs[candidates])
@@ -345,6 +352,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         """Try widths on some of the rows, and go on from the best one's model."""
         first = np.flatnonzero(np.isin(rows.latent, model.index))
         few = rows.take(draw_candidates(len(rows.codes), _WIDTH_ROWS, first, rng))
+        self.width_rows_ = len(few.codes)
         place = places(few.first_row, rows.first_row)
         start = replace(model, index=np.searchsorted(place, model.index))
         spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0

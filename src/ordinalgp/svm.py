@@ -167,7 +167,7 @@ class OrdinalSVC(CutClassifier):
         features = kernel_features(self.kernel_, rows.inputs, self.rank)
         options = {"tol": self.tol, "max_steps": int(self.max_iter)}
         found = solve_margins(features.matrix, wanted, **options)
-        self.gap_, self.converged_, self.n_iter_ = found.gap, found.converged, found.n_steps
+        self.gap_, self.converged_, self.n_iter_ = found.error, found.converged, found.n_steps
         thresholds = data.thresholds(found.cuts, len(self.categories_))
         binding = found.multipliers > _ZERO * wanted.cost
         if features.complete:
@@ -179,7 +179,7 @@ class OrdinalSVC(CutClassifier):
         self.support_ = np.sort(rows.first_row[support])
         if not found.converged:
             warnings.warn(
-                f"The gap is {found.gap:.1e} > tol={self.tol:.1e} after {found.n_steps} steps; "
+                f"The gap is {found.error:.1e} > tol={self.tol:.1e} after {found.n_steps} steps; "
                 "raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=3,

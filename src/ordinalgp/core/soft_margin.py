@@ -16,15 +16,17 @@ factorisation of the size of the features in each of some 20 steps, whatever the
    2007.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
 
 _SHORTEN = 0.995  # of the longest step that stays inside
+_STALLED = 15  # steps that do not halve the error, after which there is nothing to gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +54,8 @@ class Machine:
     """b, (r - 1,)"""
     multipliers: FloatArray
     """of the margins' rows, from 0 to their cost, (K,)"""
-    gap: float
-    """primal less dual objective, relative"""
+    error: float
+    """largest of the relative gap of the objectives and the residuals"""
     n_steps: int
     converged: bool
 
@@ -146,19 +148,22 @@ def solve_margins(
     half = 0.5 * np.minimum(A.cost, A.cost[: len(rows.cost)].mean())
     ones = np.ones_like(A.cost)
     now = _State(np.zeros(A.m + A.p), half, A.cost - half, ones, ones.copy())
-    gap, done = np.inf, False
+    best, error, done, stalled = now, np.inf, False, 0
     for n_steps in range(1, max_steps + 1):  # noqa: B007 (read after the loop)
         dual = A.flat * now.x - A.adjoint(now.alpha)
         margin = A.apply(now.x) - A.target
         primal = now.slack - now.short - margin
-        gap = _gap(A, now, margin)
-        scale = 1.0 + A.cost[: len(rows.cost)].max()
-        done = gap <= tol and np.abs(dual).max() <= tol * scale and np.abs(primal).max() <= tol
-        if done:
+        scale = 1.0 + rows.cost.max()
+        wrong = max(_gap(A, now, margin), np.abs(dual).max() / scale, np.abs(primal).max())
+        stalled = stalled + 1 if wrong > error / 2 else 0
+        if wrong < error:
+            best, error = now, wrong
+        done = error <= tol
+        if done or stalled == _STALLED:  # rounding, from here on
             break
         now = _step(A, now, dual, primal)
-    multipliers = now.alpha[: len(rows.cost)]
-    return Machine(now.x[: A.m], now.x[A.m :], multipliers, gap, n_steps, bool(done))
+    multipliers = best.alpha[: len(rows.cost)]
+    return Machine(best.x[: A.m], best.x[A.m :], multipliers, float(error), n_steps, done)
 
 
 def _gap(A: _Rows, now: _State, margin: FloatArray) -> float:
@@ -170,13 +175,12 @@ def _gap(A: _Rows, now: _State, margin: FloatArray) -> float:
 
 def _step(A: _Rows, now: _State, dual: FloatArray, primal: FloatArray) -> _State:
     theta = 1.0 / (now.slack / now.alpha + now.short / now.rest)
-    factor = cho_factor(A.normal(theta), lower=True, overwrite_a=True, check_finite=False)
-    k = len(now.alpha)
+    solve, k = _solver(A.normal(theta)), len(now.alpha)
 
     def direction(wanted: FloatArray) -> _State:
         """Newton's, towards products of these values; rows eliminated, then x."""
         push = wanted[:k] / now.alpha - wanted[k:] / now.rest + primal
-        x = cho_solve(factor, A.adjoint(theta * push) - dual, check_finite=False)
+        x = solve(A.adjoint(theta * push) - dual)
         alpha = theta * (push - A.apply(x))
         slack = (wanted[:k] - now.slack * alpha) / now.alpha
         short = (wanted[k:] + now.short * alpha) / now.rest
@@ -189,3 +193,19 @@ def _step(A: _Rows, now: _State, dual: FloatArray, primal: FloatArray) -> _State
     bend = np.concatenate([first.alpha * first.slack, first.rest * first.short])
     d = direction(mean * (ahead / mean) ** 3 - products - bend)
     return now.moved(d, min(1.0, _SHORTEN * now.longest(d)))
+
+
+def _solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Cholesky of a positive definite matrix whose rows differ by many powers of ten.
+
+    Near the solution a few rows bind without bound and rounding can cost definiteness; a share of
+    the diagonal brings it back, and the next step corrects the direction.
+    """
+    scale = 1 / np.sqrt(np.diagonal(matrix))
+    matrix = scale[:, None] * matrix * scale
+    for share in (0.0, 1e-14, 1e-12, 1e-10):
+        matrix.flat[:: len(matrix) + 1] = 1.0 + share
+        factor, info = lapack.dpotrf(matrix, lower=1)
+        if info == 0:
+            break
+    return lambda b: scale * lapack.dpotrs(factor, scale * b, lower=1)[0]
