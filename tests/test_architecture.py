@@ -22,7 +22,7 @@ SOURCES = {
 # the parts of inference.
 LAYERS = [
     {"_typing"},
-    {"core.special", "kernels"},
+    {"core.special", "kernels", "core.factors", "core.soft_margin"},
     {"core.likelihoods", "core.projections", "core.contraction", "core.columns"},
     {"core.logit", "core.margins", "core.information", "core.gaussian"},
     {"core.problem"},

@@ -215,8 +215,12 @@ def literal_discriminant(K, y, u):
     start, whole = np.full(r - 1, 1 / (r - 1)), {"type": "eq", "fun": lambda a: a.sum() - 1}
     options = {"ftol": 1e-15, "maxiter": 1000}
     found = minimize(
-        lambda a: a @ Q @ a / np.trace(Q), start, bounds=[(0, None)] * (r - 1),
-        constraints=whole, method="SLSQP", options=options,
+        lambda a: a @ Q @ a / np.trace(Q),
+        start,
+        bounds=[(0, None)] * (r - 1),
+        constraints=whole,
+        method="SLSQP",
+        options=options,
     )
     beta = np.linalg.solve(H, found.x @ d)
     return K @ beta, (means[1:] + means[:-1]) @ beta / 2

@@ -161,9 +161,7 @@ class OrdinalSVC(CutClassifier):
     def _solve(self, data: LevelRows, working: IntArray) -> IntArray:
         """Solve for some of the observations; which of them are support vectors."""
         rows = data.rows.take(working)
-        wanted = margins(
-            data.codes[working], self.C * rows.counts, rows.latent, self.constraints
-        )
+        wanted = margins(data.codes[working], self.C * rows.counts, rows.latent, self.constraints)
         features = kernel_features(self.kernel_, rows.inputs, self.rank)
         options = {"tol": self.tol, "max_steps": int(self.max_iter)}
         found = solve_margins(features.matrix, wanted, **options)

@@ -244,9 +244,7 @@ def _bend(problem: Problem, at: _Point) -> FloatArray:
 
     Without the log determinant's part it is not the evidence's own, but near it.
     """
-    own, cross = problem.likelihood.threshold_curvature(
-        problem.y, at.found.at.mean, problem.counts
-    )
+    own, cross = problem.likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
     follow = problem.projection.adjoint(cross.T)  # (M, r - 1)
     K, R = problem.K, at.found.posterior.inverse()
     covariance = K - K @ R @ K
