@@ -123,29 +123,34 @@ class KernelDiscriminantOrdinal(CutClassifier):
         data = self._training_rows(X, y, sample_weight)
         rows = data.rows
         features = kernel_features(self.kernel_, rows.inputs, self.rank)
-        G = features.matrix
+        G, copies = features.matrix, np.bincount(rows.latent, rows.counts).astype(float)
         mean, within = _moments(G[rows.latent], data.codes, rows.counts)
-        copies = np.bincount(rows.latent, rows.counts)
-        # H + u I over rows of which input i was written copies_i times, in the space of features:
-        # (u P + G B G')^-1 G = P^-1 G (u I + B G'P^-1 G)^-1 with P = diag(1 / copies).
         S = G.T @ (copies[:, None] * G)
-        inner = within @ S
-        inner.flat[:: len(inner) + 1] += self.regularization
-        apart = np.diff(mean, axis=0).T
-        solved = np.linalg.solve(inner, apart)
-        share = _simplex(apart.T @ (S @ solved))
-        direction = solved @ share
-        scale = np.sqrt(share @ (apart.T @ (S @ direction)))
-        beta, weights = copies * (G @ direction) / scale, S @ direction / scale
-        cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
+        direction = _direction(np.diff(mean, axis=0).T, within, S, self.regularization)
+        weights = S @ direction
         self.separation_ = float(np.min(np.diff(mean @ weights)))
+        cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
         thresholds = data.thresholds(cuts, len(self.categories_))
         if features.complete:
-            self._keep(rows.inputs, beta, thresholds)
+            self._keep(rows.inputs, copies * (G @ direction), thresholds)
         else:
             centres = rows.inputs[features.pivots]
             self._keep(centres, features.expansion(weights), thresholds)
         return self
+
+
+def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -> FloatArray:
+    """Where coefficients P^-1 G v of the rows' kernel functions are best: v, (m,).
+
+    The paper's H + u I, over rows of which input i was written 1/P_i times, is u P + G B G' with
+    the scatter B within levels, and (u P + G B G')^-1 G = P^-1 G (u I + B S)^-1, S = G'P^-1 G.
+    """
+    inner = within @ S
+    inner.flat[:: len(inner) + 1] += u
+    solved = np.linalg.solve(inner, apart)
+    share = _simplex(apart.T @ (S @ solved))
+    direction: FloatArray = solved @ share
+    return direction / np.sqrt(share @ (apart.T @ (S @ direction)))
 
 
 def _moments(G: FloatArray, codes: Any, counts: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -36,6 +36,8 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
         Cost of a row for each unit that it lacks in margin.
     chunk_size : int, default=500
         Rows that join the working set at once.
+    rank : int, "auto" or None, default="auto"
+        Largest number of rows that span a working set; see :class:`OrdinalSVC`.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.
@@ -56,9 +58,10 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
         How many rows ``fit`` and ``partial_fit`` were given.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels.
-    centres_ : ndarray of shape (n_support, n_features)
-        The support vectors.
-    coefficients_ : ndarray of shape (n_support,)
+    centres_ : ndarray of shape (n_centres, n_features)
+        Rows whose kernel functions make up the projection: the support vectors, or with a
+        limited ``rank`` the rows that span.
+    coefficients_ : ndarray of shape (n_centres,)
         Their weights.
     gap_ : float
         The relative gap reached.
@@ -102,7 +105,6 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
     array([0, 1, 2])
     """
 
-    rank = None  # working sets are small, and their solution is exact
     _rows: SparseRows
     _extra_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
         **OrdinalSVC._extra_spec,
@@ -122,6 +124,7 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
         constraints: str = "implicit",
         C: float = 1.0,
         chunk_size: int = 500,
+        rank: Any = "auto",
         categories: Any = None,
         max_iter: int = 100,
         tol: float = 1e-8,
@@ -131,6 +134,7 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
         self.constraints = constraints
         self.C = C
         self.chunk_size = chunk_size
+        self.rank = rank
         self.categories = categories
         self.max_iter = max_iter
         self.tol = tol

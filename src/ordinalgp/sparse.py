@@ -131,7 +131,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     n_rows_seen_ : int
         How many rows ``fit`` and ``partial_fit`` were given.
     converged_ : bool
-        Whether no move is left that gains more than ``tol``.
+        Whether no move is left that gains more than ``tol``, or none that keeps its promise: gains
+        are foretold at fixed curvature, and a move is taken back that lowers the evidence.
     n_iter_ : int
         Rounds of the last training.
     categories_ : ndarray

@@ -191,7 +191,7 @@ def _settle(
     problem = _problem(task, model, phi)
     start = Start(None, model.alpha * model.weights)  # type: ignore[arg-type]
     first = _evaluate(problem, start)
-    best = _best_thresholds(problem, first, steps)
+    best = _best_thresholds(problem, model.likelihood, first, steps)
     likelihood = model.likelihood.clone_with_theta(best.theta)
     smoothed = best.found.smoothed
     settled = replace(model, weights=best.found.posterior.mean, likelihood=likelihood)
@@ -219,38 +219,41 @@ def _evaluate(problem: Problem, start: Start) -> _Point:
     return _Point(problem.likelihood.theta, evaluation.value, gradient, found)
 
 
-def _best_thresholds(problem: Problem, first: _Point, steps: int) -> _Point:
+def _best_thresholds(
+    problem: Problem, likelihood: OrdinalProbit, first: _Point, steps: int
+) -> _Point:
     """BFGS from ``first``; the best point seen."""
     best = last = first
-    low, high = problem.likelihood.bounds[1:].T
+    low, high = likelihood.bounds[1:].T
 
     def cost(free: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best, last
         theta = np.concatenate([first.theta[:1], np.clip(free, low, high)])
         if not np.array_equal(theta, last.theta):
-            at = replace(problem, likelihood=problem.likelihood.clone_with_theta(theta))
+            at = replace(problem, likelihood=likelihood.clone_with_theta(theta))
             last = replace(_evaluate(at, last.found.start), theta=theta)
         if last.value > best.value:
             best = last
         return -last.value, -last.gradient * ((low <= free) & (free <= high))
 
-    options = {"maxiter": steps, "gtol": _FLAT, "hess_inv0": _bend(problem, first)}
+    options = {"maxiter": steps, "gtol": _FLAT, "hess_inv0": _bend(problem, likelihood, first)}
     minimize(cost, first.theta[1:], jac=True, method="BFGS", options=options)
     return best
 
 
-def _bend(problem: Problem, at: _Point) -> FloatArray:
+def _bend(problem: Problem, likelihood: OrdinalProbit, at: _Point) -> FloatArray:
     """Inverse Hessian of the log joint density in the thresholds, the weights following them.
 
     Without the log determinant's part it is not the evidence's own, but near it.
     """
-    own, cross = problem.likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
+    own, cross = likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
     follow = problem.projection.adjoint(cross.T)  # (M, r - 1)
     K, R = problem.K, at.found.posterior.inverse()
     covariance = K - K @ R @ K
     profile = own - follow.T @ covariance @ follow
     size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
-    inverse: FloatArray = (axes / np.maximum(size, 1e-6 * size[-1])) @ axes.T
+    least = 1e-6 * max(float(np.trace(own)), 1.0)  # some directions the weights follow freely
+    inverse: FloatArray = (axes / np.maximum(size, least)) @ axes.T
     return 0.5 * (inverse + inverse.T)
 
 
