@@ -54,14 +54,14 @@ def measure(name: str) -> dict[str, Any]:
 def main() -> None:
     """One process for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("cases", nargs="*", default=list(CASES), choices=list(CASES))
+    parser.add_argument("cases", nargs="*", help=f"of {', '.join(CASES)}; all of them by default")
     parser.add_argument("--here", action="store_true", help="measure in this process")
     options = parser.parse_args()
     if options.here:
         print(json.dumps(measure(options.cases[0])))
         return
     path = ROOT / "benchmarks" / "results" / "isbor-memory.jsonl"
-    for case in options.cases:
+    for case in options.cases or CASES:
         command = [sys.executable, "-m", "benchmarks.isbor_memory", case, "--here"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
         with Path(path).open("a", encoding="utf-8") as file:

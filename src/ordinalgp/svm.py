@@ -163,8 +163,8 @@ class OrdinalSVC(CutClassifier):
         rows = data.rows.take(working)
         wanted = margins(data.codes[working], self.C * rows.counts, rows.latent, self.constraints)
         features = kernel_features(self.kernel_, rows.inputs, self.rank)
-        options = {"tol": self.tol, "max_steps": int(self.max_iter)}
-        found = solve_margins(features.matrix, wanted, **options)
+        steps = int(self.max_iter)
+        found = solve_margins(features.matrix, wanted, tol=self.tol, max_steps=steps)
         self.gap_, self.converged_, self.n_iter_ = found.error, found.converged, found.n_steps
         thresholds = data.thresholds(found.cuts, len(self.categories_))
         binding = found.multipliers > _ZERO * wanted.cost

@@ -276,7 +276,8 @@ def _entrants(task: SparseTask, now: _Round) -> IntArray:
     wanted = 2 * min(max(size, _FIRST_ADDS), _MOST_ADDS) if size < task.max_basis else 0
     ranked = np.argsort(-gain, kind="stable")[: 8 * wanted]
     ranked = ranked[gain[ranked] > task.tol / 10]
-    return ranked[_unlike(*map(task.columns.sample, (ranked, now.model.index)), wanted)]
+    sample, inside = task.columns.sample(ranked), task.columns.sample(now.model.index)
+    return ranked[_unlike(sample, inside, wanted)]
 
 
 def _unlike(sample: FloatArray, inside: FloatArray, most: int) -> IntArray:
