@@ -280,7 +280,8 @@ def main() -> None:
     ]
     if not options.report:
         run(options.output, wanted)
-    print(report(read(options.output)))
+    files = options.output.parent.glob(f"{options.output.stem}*.jsonl")
+    print(report([r for file in sorted(files) for r in read(file) if "dataset" in r]))
 
 
 if __name__ == "__main__":
