@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, report
 from numpy.testing import assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
-from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, report
 from ordinalgp import OrdinalSVC, SparseBayesOrdinalClassifier
 from ordinalgp.benchmark.baselines import BASELINES, Tuned
 
