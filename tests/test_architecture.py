@@ -22,7 +22,7 @@ SOURCES = {
 # the parts of inference.
 LAYERS = [
     {"_typing"},
-    {"core.special", "core.room", "kernels"},
+    {"core.special", "core.room", "kernels", "core.factors", "core.soft_margin"},
     {"core.likelihoods", "core.projections", "core.contraction", "core.columns", "core.cross"},
     {"core.logit", "core.margins", "core.information", "core.gaussian"},
     {"core.problem"},

@@ -14,20 +14,12 @@ from ordinalgp._validation import Levels, class_positions, encode_levels
 from ordinalgp.decisions import decide
 
 
-class OrdinalClassifier(ClassifierMixin, BaseEstimator):
-    """Labels, probabilities and decisions on top of one method, ``_level_proba``.
-
-    Subclasses have the parameters ``categories`` and ``decision``, set ``categories_`` and
-    ``classes_`` by ``_read_levels``, and give probabilities in the rank order of the levels.
-    """
+class LevelClassifier(ClassifierMixin, BaseEstimator):
+    """Labels in, a share of right ones out; subclasses have ``categories`` and ``predict``."""
 
     categories: Any
-    decision: Any
     categories_: NDArray[Any]
     classes_: NDArray[Any]
-
-    def _level_proba(self, X: Any) -> FloatArray:
-        raise TypeError(f"{type(self).__name__} does not say how to predict")
 
     def _read_levels(self, X: Any, y: Any) -> Levels:
         """Encode ``y`` and remember the levels."""
@@ -38,11 +30,76 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         levels = encode_levels(y, self._declared_levels())
         check_consistent_length(X, levels.codes)
         self.categories_, self.classes_ = levels.categories, levels.classes
-        decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
         return levels
 
     def _declared_levels(self) -> Any:
         return self.categories
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Level of each row of ``X``."""
+        raise TypeError(f"{type(self).__name__} does not say how to predict")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose level is predicted exactly.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+        y : array-like of shape (n_samples,)
+            True levels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            Accuracy; :mod:`ordinalgp.metrics` has scores that know the order.
+        """
+        # scikit-learn's accuracy takes half-star ratings for a continuous target.
+        predicted, truth = self.predict(X), column_or_1d(np.asarray(y))
+        check_consistent_length(predicted, truth)
+        return float(np.average(predicted == truth, weights=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file, for :func:`ordinalgp.load`.
+
+        The file is a zip of JSON and arrays, without pickle. It is written beside ``path`` and
+        moved there when complete, so that a failure leaves no file, or the old one untouched.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Where to; any suffix, for example "model.ogp".
+
+        Notes
+        -----
+        The file holds the training inputs. Kernels of scikit-learn and of
+        :mod:`ordinalgp.kernels` can be saved; kernels of your own and a callable ``optimizer``
+        raise a ``TypeError``. A ``RandomState`` given as ``random_state`` belongs to the running
+        program and comes back as None; predictions do not depend on it.
+        """
+        from ordinalgp.persistence import save
+
+        save(self, path)
+
+
+class OrdinalClassifier(LevelClassifier):
+    """Labels, probabilities and decisions on top of one method, ``_level_proba``.
+
+    Subclasses have the parameters ``categories`` and ``decision``, set ``categories_`` and
+    ``classes_`` by ``_read_levels``, and give probabilities in the rank order of the levels.
+    """
+
+    decision: Any
+
+    def _level_proba(self, X: Any) -> FloatArray:
+        raise TypeError(f"{type(self).__name__} does not say how to predict")
+
+    def _read_levels(self, X: Any, y: Any) -> Levels:
+        levels = super()._read_levels(X, y)
+        decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
+        return levels
 
     def category_proba(self, X: Any) -> FloatArray:
         """Probability of every level, columns in the order of ``categories_``.
@@ -114,47 +171,3 @@ class OrdinalClassifier(ClassifierMixin, BaseEstimator):
         proba = self.category_proba(X)
         labels: NDArray[Any] = self.categories_[decide(proba, self.decision)]
         return labels
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose level is predicted exactly.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Query points.
-        y : array-like of shape (n_samples,)
-            True levels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weight of each row.
-
-        Returns
-        -------
-        float
-            Accuracy; :mod:`ordinalgp.metrics` has scores that know the order.
-        """
-        # scikit-learn's accuracy takes half-star ratings for a continuous target.
-        predicted, truth = self.predict(X), column_or_1d(np.asarray(y))
-        check_consistent_length(predicted, truth)
-        return float(np.average(predicted == truth, weights=sample_weight))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted estimator to a file, for :func:`ordinalgp.load`.
-
-        The file is a zip of JSON and arrays, without pickle. It is written beside ``path`` and
-        moved there when complete, so that a failure leaves no file, or the old one untouched.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Where to; any suffix, for example "model.ogp".
-
-        Notes
-        -----
-        The file holds the training inputs. Kernels of scikit-learn and of
-        :mod:`ordinalgp.kernels` can be saved; kernels of your own and a callable ``optimizer``
-        raise a ``TypeError``. A ``RandomState`` given as ``random_state`` belongs to the running
-        program and comes back as None; predictions do not depend on it.
-        """
-        from ordinalgp.persistence import save
-
-        save(self, path)

@@ -34,6 +34,7 @@ class SparseState:
         "evidence_path_": ("f", "steps"),
         "evidence_moves_": ("U", "steps"),
         "width_path_": ("f", "widths two"),
+        "width_rows_": ("i", ""),
         "feature_names": ("O", "names"),
         "kernel": ("O", ""),
         **_ROWS,

@@ -42,6 +42,9 @@ _ESTIMATORS = {
     "TableModel": "ordinalgp.tables.model",
     "PreferenceGP": "ordinalgp.preference",
     "SparseBayesOrdinalClassifier": "ordinalgp.sparse",
+    "OrdinalSVC": "ordinalgp.svm",
+    "IncrementalOrdinalSVC": "ordinalgp.incremental_svm",
+    "KernelDiscriminantOrdinal": "ordinalgp.discriminant",
     "CollaborativeOrdinalGP": "ordinalgp.collaborative",
 }
 _KERNELS: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 import sys
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -10,10 +9,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalgp._base import OrdinalClassifier
+from ordinalgp._growing import Growing
 from ordinalgp._sparse_rows import (
     SparseRows,
     basis_columns,
@@ -25,14 +25,12 @@ from ordinalgp._sparse_rows import (
 from ordinalgp._sparse_state import SparseState
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import (
-    Levels,
     allows_missing,
     check_bytes,
     check_kernel,
     check_number,
     check_option,
     check_weights,
-    encode_levels,
 )
 from ordinalgp._width import search_width
 from ordinalgp.core.gaussian import Moments
@@ -47,14 +45,14 @@ _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
 _LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
-_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 1000, 1.0, 30
+_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 2000, 1.0, 30
 # What the width is chosen by must also count the precisions, one fitted number for each function:
 # with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
 # log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
 _WIDTH_COST, _WIDTH_BASIS = 2.3, 100
 
 
-class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
+class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     """Classifier for ordered levels that keeps only a few relevant training rows.
 
     The latent function is a weighted sum of basis functions, one for each candidate row:
@@ -66,7 +64,7 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
     ----------
     kernel : scikit-learn kernel, default=None
         Basis functions. None is the Gaussian kernel with one width, chosen by evidence over a
-        grid that is refined around its best (on some 1,000 rows). A kernel that is given is
+        grid that is refined around its best (on some 2,000 rows). A kernel that is given is
         kept as it is, so that ``GridSearchCV`` over ``kernel`` works as in the paper.
     training : {"incremental", "batch"}, default="incremental"
         "incremental" (ISBOR) starts with one row of each level and adds, re-estimates and deletes;
@@ -126,12 +124,15 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
     width_path_ : ndarray of shape (n_widths, 2)
         Widths that were tried, ascending, and their log evidence, less 2.3 for each function: what
         fitting its precision is worth. Empty for a given kernel.
+    width_rows_ : int
+        How many rows chose the width; 0 for a given kernel.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that offered a basis function, as row numbers.
     n_rows_seen_ : int
         How many rows ``fit`` and ``partial_fit`` were given.
     converged_ : bool
-        Whether no move is left that gains more than ``tol``.
+        Whether no move is left that gains more than ``tol``, or none that keeps its promise: gains
+        are foretold at fixed curvature, and a move is taken back that lowers the evidence.
     n_iter_ : int
         Rounds of the last training.
     categories_ : ndarray
@@ -226,7 +227,8 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         """Go on with more rows: the model, its kernel and its thresholds are where it starts.
 
         The new rows offer basis functions and take part in every statistic; the old rows stay.
-        On a model that is not fitted this is ``fit``.
+        A width that was chosen by few rows is chosen again when there are twice as many, up to
+        2,000. On a model that is not fitted this is ``fit``.
 
         Parameters
         ----------
@@ -249,15 +251,6 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
             return self._whole_or_not(partial(self._fit, X, y, sample_weight, classes))
         return self._whole_or_not(partial(self._continue, X, y, sample_weight))
 
-    def _whole_or_not(self, work: Callable[[], Self]) -> Self:
-        before = self.__dict__.copy()
-        try:
-            return work()
-        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         self._check_parameters()
         X = self._check_inputs(X, reset=True)
@@ -269,6 +262,7 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         self.n_rows_seen_, self.width_path_ = len(X), np.empty((0, 2))
         first = rows.latent[first_rows(rows.codes, rng)]
         model = self._first_model(rows, first)
+        self.width_rows_ = 0
         if self.kernel is None:
             kernel, model = self._best_width(rows, model, rng)
         most = self._most_candidates
@@ -297,9 +291,12 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         self.classes_ = np.unique(self.categories_[np.unique(rows.codes)])
         rng = check_random_state(self.random_state)
         inside = place[self._candidates[self._model.index]]
-        candidates = draw_candidates(len(rows.inputs), self._most_candidates, inside, rng)
-        model = replace(self._model, index=np.searchsorted(candidates, inside))
-        return self._train(rows, candidates, self.kernel_, model)
+        kernel, model = self.kernel_, replace(self._model, index=inside)
+        if self.kernel is None and min(len(rows.codes), _WIDTH_ROWS) >= 2 * self.width_rows_:
+            kernel, model = self._best_width(rows, model, rng)
+        candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
+        model = replace(model, index=np.searchsorted(candidates, model.index))
+        return self._train(rows, candidates, kernel, model)
 
     def _train(self, rows: SparseRows, candidates: IntArray, kernel: Any, model: Relevant) -> Self:
         problem = _extreme(kernel, rows.inputs[candidates])
@@ -356,6 +353,7 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
         """Try widths on some of the rows, and go on from the best one's model."""
         first = np.flatnonzero(np.isin(rows.latent, model.index))
         few = rows.take(draw_candidates(len(rows.codes), _WIDTH_ROWS, first, rng))
+        self.width_rows_ = len(few.codes)
         place = places(few.first_row, rows.first_row)
         start = replace(model, index=np.searchsorted(place, model.index))
         spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
@@ -400,23 +398,6 @@ class SparseBayesOrdinalClassifier(SparseState, OrdinalClassifier):
             self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
         )
         return checked
-
-    def _read_levels(self, X: Any, y: Any, classes: Any = None) -> Levels:
-        if classes is None or self.categories is not None:
-            return super()._read_levels(X, y)
-        given = self.categories
-        try:  # the levels that scikit-learn's partial_fit names, for this one call
-            self.categories = classes
-            return super()._read_levels(X, y)
-        finally:
-            self.categories = given
-
-    def _read_more(self, X: Any, y: Any) -> IntArray:
-        """Codes of labels that may all be of one level."""
-        labels = column_or_1d(np.asarray(y), warn=True)
-        check_consistent_length(X, labels)
-        known = self.categories_.astype(object if labels.dtype == object else None, copy=False)
-        return encode_levels(np.concatenate([labels, known]), self.categories_).codes[: len(labels)]
 
     # --------------------------------------------------------------------- prediction
 

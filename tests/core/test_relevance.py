@@ -19,6 +19,7 @@ from ordinalgp.core.sparse_bayes import (
     Relevant,
     SparseTask,
     _settle,
+    _unlike,
     first_rows,
     score_candidates,
     train,
@@ -317,6 +318,39 @@ def test_thresholds_are_stationary():
     for k in range(1, len(theta)):
         h = 1e-4 * (np.arange(len(theta)) == k)
         assert abs(value(theta + h) - value(theta - h)) / 2e-4 < 0.02
+
+
+def test_the_curvature_in_the_thresholds_is_that_of_the_log_likelihood():
+    """Central differences of the gradient; log gaps bend the thresholds by their own slope."""
+    rng = np.random.default_rng(0)
+    n = 40
+    y, u, counts = rng.integers(0, 4, n), rng.normal(size=n), rng.uniform(0.5, 2, n)
+    likelihood = OrdinalProbit(1.0, -0.7, np.array([0.6, 1.1]))
+
+    def slope(theta, u):
+        at = likelihood.clone_with_theta(theta)
+        return at.theta_derivatives(y, u, np.zeros(n)).value[1:]
+
+    own, cross = likelihood.threshold_curvature(y, u, counts)
+    theta, h = likelihood.theta, 1e-5
+    steps = h * np.eye(4)[1:]
+    up, down = (np.stack([slope(theta + s * d, u) @ counts for d in steps]) for s in (1, -1))
+    bend = np.diag(np.concatenate([[0.0], (slope(theta, u) @ counts)[1:]]))
+    assert_allclose(own, bend - (up - down) / (2 * h), atol=1e-6)
+    assert_allclose(
+        cross, -counts * (slope(theta, u + h) - slope(theta, u - h)) / (2 * h), atol=1e-6
+    )
+    assert np.linalg.eigvalsh(own)[0] > 0
+
+
+def test_entrants_differ_in_what_they_add():
+    """Two copies of a direction outside the model: one enters; a third direction enters, too."""
+    rng = np.random.default_rng(0)
+    inside, new = rng.normal(size=(50, 3)), rng.normal(size=(50, 2))
+    mixed = inside @ rng.normal(size=(3, 3)) * 100
+    sample = mixed + np.column_stack([new[:, 0], new[:, 0], new[:, 1]])
+    assert_allclose(_unlike(sample, inside, 9), [0, 2])
+    assert_allclose(_unlike(sample, inside, 1), [0])
 
 
 def test_the_number_of_functions_can_be_bounded():

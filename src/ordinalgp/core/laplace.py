@@ -10,6 +10,7 @@ from ordinalgp.core.likelihoods import Smoothed
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 
 _COAST = 6  # rounds with held curvatures between two Newton steps
+_CHEAP = 50  # latent values up to which a factorisation costs less than the likelihood
 _ROUNDING = 1e-12
 
 
@@ -42,7 +43,8 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
         converged = change <= tol or stuck == 3
         if converged:
             break
-        mode = _coast(problem, mode, posterior, sites.tau, tol / scale)
+        if len(problem.K) > _CHEAP:
+            mode = _coast(problem, mode, posterior, sites.tau, tol / scale)
     marginal = Moments(mode.at.mean, posterior.observed().var)
     return Approximation(
         posterior, sites, marginal, mode.at, mode.smoothed, sweep, change, converged

@@ -224,6 +224,25 @@ class OrdinalProbit(Thresholds):
         packed = [self.pack(y, *edge, n) for edge, n in zip(edges, noise, strict=True)]
         return ThetaDerivatives(*packed)
 
+    def threshold_curvature(
+        self, y: IntArray, mean: FloatArray, counts: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Minus the second derivatives of sum counts log p(y|u): in the thresholds, and with u.
+
+        Shapes (r - 1, r - 1) and (r - 1, m). To first order in theta, as in Gauss-Newton, so that
+        the first is positive semi-definite: log p is concave in u and the edges together.
+        """
+        cut, s = self._cut(y, mean, np.zeros_like(mean))
+        lo, hi = cut.lo_density, cut.hi_density
+        lo_lo, hi_hi = lo * (lo - (cut.mean - cut.below)), hi * (hi + (cut.mean + cut.above))
+        zero, scale = np.zeros_like(mean), counts / s**2
+        to_lo, to_hi = (self.pack(y, *d, zero)[1:] for d in ((1 - zero, zero), (zero, 1 - zero)))
+        back_lo = to_lo * lo_lo - to_hi * (lo * hi)
+        back_hi = to_hi * hi_hi - to_lo * (lo * hi)
+        return (scale * back_lo) @ to_lo.T + (scale * back_hi) @ to_hi.T, -scale * (
+            back_lo + back_hi
+        )
+
 
 @dataclass(frozen=True)
 class Gaussian:

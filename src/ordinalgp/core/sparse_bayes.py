@@ -21,11 +21,12 @@ from ordinalgp.core.projections import Basis
 from ordinalgp.core.relevance import Expansion, Improved, Solution, entry_gains, improve, shrink
 
 START, LINEARISE, THRESHOLDS = "start", "linearise", "thresholds"
-_ALIKE = 0.95  # cosine of two columns above which only the better one enters a round
+_ALIKE = 0.95  # cosine of what two columns add, above which only the better one enters a round
 _FIRST_ADDS, _MOST_ADDS = 4, 64  # in a round: as many as the model has, within these
 _ONE_BY_ONE = 128  # functions from which on batch training only moves all of them at once
 _ATTEMPTS = 12  # at a round that keeps the evidence from falling
-_SEARCH_STEPS, _LAST_STEPS = 4, 50  # for the thresholds, in a round and at the end
+_SEARCH_STEPS, _LAST_STEPS = 2, 50  # for the thresholds, in a round and at the end
+_FLAT = 1e-3  # slope of the evidence in every threshold's parameter at which a search is over
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +191,7 @@ def _settle(
     problem = _problem(task, model, phi)
     start = Start(None, model.alpha * model.weights)  # type: ignore[arg-type]
     first = _evaluate(problem, start)
-    best = _best_thresholds(problem, first, steps)
+    best = _best_thresholds(problem, model.likelihood, first, steps)
     likelihood = model.likelihood.clone_with_theta(best.theta)
     smoothed = best.found.smoothed
     settled = replace(model, weights=best.found.posterior.mean, likelihood=likelihood)
@@ -218,24 +219,42 @@ def _evaluate(problem: Problem, start: Start) -> _Point:
     return _Point(problem.likelihood.theta, evaluation.value, gradient, found)
 
 
-def _best_thresholds(problem: Problem, first: _Point, steps: int) -> _Point:
-    """L-BFGS-B from ``first``; the best point seen."""
+def _best_thresholds(
+    problem: Problem, likelihood: OrdinalProbit, first: _Point, steps: int
+) -> _Point:
+    """BFGS from ``first``; the best point seen."""
     best = last = first
+    low, high = likelihood.bounds[1:].T
 
     def cost(free: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best, last
-        theta = np.concatenate([first.theta[:1], free])
+        theta = np.concatenate([first.theta[:1], np.clip(free, low, high)])
         if not np.array_equal(theta, last.theta):
-            at = replace(problem, likelihood=problem.likelihood.clone_with_theta(theta))
+            at = replace(problem, likelihood=likelihood.clone_with_theta(theta))
             last = replace(_evaluate(at, last.found.start), theta=theta)
         if last.value > best.value:
             best = last
-        return -last.value, -last.gradient
+        return -last.value, -last.gradient * ((low <= free) & (free <= high))
 
-    options = {"maxiter": steps, "ftol": 1e-9}
-    bounds = problem.likelihood.bounds[1:]
-    minimize(cost, first.theta[1:], jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    options = {"maxiter": steps, "gtol": _FLAT, "hess_inv0": _bend(problem, likelihood, first)}
+    minimize(cost, first.theta[1:], jac=True, method="BFGS", options=options)
     return best
+
+
+def _bend(problem: Problem, likelihood: OrdinalProbit, at: _Point) -> FloatArray:
+    """Inverse Hessian of the log joint density in the thresholds, the weights following them.
+
+    Without the log determinant's part it is not the evidence's own, but near it.
+    """
+    own, cross = likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
+    follow = problem.projection.adjoint(cross.T)  # (M, r - 1)
+    K, R = problem.K, at.found.posterior.inverse()
+    covariance = K - K @ R @ K
+    profile = own - follow.T @ covariance @ follow
+    size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
+    least = 1e-6 * max(float(np.trace(own)), 1.0)  # some directions the weights follow freely
+    inverse: FloatArray = (axes / np.maximum(size, least)) @ axes.T
+    return 0.5 * (inverse + inverse.T)
 
 
 # ---------------------------------------------------------------------------- candidates
@@ -257,11 +276,18 @@ def _entrants(task: SparseTask, now: _Round) -> IntArray:
     wanted = 2 * min(max(size, _FIRST_ADDS), _MOST_ADDS) if size < task.max_basis else 0
     ranked = np.argsort(-gain, kind="stable")[: 8 * wanted]
     ranked = ranked[gain[ranked] > task.tol / 10]
-    return ranked[_unlike(task.columns.sample(ranked), wanted)]
+    sample, inside = task.columns.sample(ranked), task.columns.sample(now.model.index)
+    return ranked[_unlike(sample, inside, wanted)]
 
 
-def _unlike(sample: FloatArray, most: int) -> IntArray:
-    """Places of columns, in order, that have a cosine below ``_ALIKE`` to all before them."""
+def _unlike(sample: FloatArray, inside: FloatArray, most: int) -> IntArray:
+    """Places of columns, in order, that add to the model something else than all before them.
+
+    What counts is the part outside the span of the columns ``inside``: smooth functions are all
+    alike in the part that the model has already.
+    """
+    span = np.linalg.qr(inside)[0]
+    sample = sample - span @ (span.T @ sample)
     norm = np.linalg.norm(sample, axis=0)
     unit = sample / np.where(norm > 0, norm, 1.0)
     cosine = np.abs(unit.T @ unit)

@@ -1,0 +1,49 @@
+"""Draw docs/sparse.png, Figure 2 of Li and de Rijke (2018), from ``benchmarks.isbor_tables``."""
+
+from pathlib import Path
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+STYLES = {
+    "isbor": ("ISBOR", "0.1", "-", "o"),
+    "sbor": ("SBOR", "0.1", "--", "o"),
+    "svor": ("SVOR", "tab:blue", "-", "s"),
+    "isvor": ("ISVOR", "tab:blue", "--", "s"),
+    "kdlor": ("KDLOR", "tab:orange", "-", "^"),
+    "ep": ("exact EP", "tab:green", ":", "x"),
+}
+
+
+def records() -> pd.DataFrame:
+    """All fits of the synthetic set."""
+    folder = ROOT / "benchmarks" / "results"
+    files = [folder / "isbor.jsonl", folder / "isbor-synthetic.jsonl"]
+    whole = pd.concat([pd.read_json(file, lines=True) for file in files if file.exists()])
+    return whole[(whole["dataset"] == "synthetic") & (whole["split"] == 1)]
+
+
+def main() -> None:
+    """Draw error and time against the number of rows."""
+    found = records()
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
+    for model, (label, color, line, marker) in STYLES.items():
+        rows = found[found["model"] == model].sort_values("n_train")
+        if len(rows):
+            style = {"color": color, "linestyle": line, "marker": marker, "markersize": 4}
+            axes[0].plot(rows["n_train"], rows["mae_median"], label=label, **style)
+            axes[1].plot(rows["n_train"], rows["cpu"], **style)
+    axes[0].set(xlabel="training rows", ylabel="mean absolute error", ylim=(0, None))
+    axes[1].set(xlabel="training rows", ylabel="processor time (s)", xscale="log", yscale="log")
+    axes[0].legend(frameon=False, fontsize=8)
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(ROOT / "docs" / "sparse.png", dpi=150)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""What the kernel baselines have in common: one projection, cut into levels, no probabilities."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import RBF
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ordinalgp._base import LevelClassifier
+from ordinalgp._gp_state import _FINITE
+from ordinalgp._sparse_rows import SparseRows, sparse_rows
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import (
+    allows_missing,
+    check_kernel,
+    check_number,
+    check_option,
+    check_weights,
+    class_positions,
+)
+from ordinalgp.core.factors import Features, pivoted_cholesky
+
+_BLOCK = 2**22  # numbers in one block of kernel values: 32 MB
+_EXACT_ROWS, _AUTO_RANK = 2000, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class LevelRows:
+    """Merged training rows, with their levels counted over those that were observed."""
+
+    rows: SparseRows
+    observed: IntArray
+    """codes that occur, ascending, (k,)"""
+    n_given: int
+    """rows before they were merged"""
+
+    @property
+    def codes(self) -> IntArray:
+        """Place of each observation's level in ``observed``."""
+        places: IntArray = np.searchsorted(self.observed, self.rows.codes)
+        return places
+
+    def thresholds(self, cuts: FloatArray, n_levels: int) -> FloatArray:
+        """Cuts between all levels: those between observed ones, an absent level has no room."""
+        below = np.searchsorted(self.observed, np.arange(n_levels - 1), side="right")
+        return np.concatenate([[-np.inf], cuts, [np.inf]])[below]
+
+
+class CutClassifier(LevelClassifier):
+    """A weighted sum of kernel functions, and thresholds; ``_keep`` sets both."""
+
+    kernel: Any
+    kernel_: Any
+    centres_: FloatArray
+    coefficients_: FloatArray
+    thresholds_: FloatArray
+    n_features_in_: int
+    feature_names_in_: Any
+    _extra_spec: ClassVar[dict[str, tuple[Any, ...]]] = {}
+    _common_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "categories_": ("biufUSMO", "r"),
+        "classes_": ("biufUSMO", "k"),
+        "feature_names": ("O", "names"),
+        "kernel": ("O", ""),
+        "centres_": ("f", "C d"),
+        "coefficients_": ("f", "C", *_FINITE),
+        "thresholds_": ("f", "cuts"),
+    }
+
+    def _check_parameters(self) -> None:
+        if self.kernel is not None:
+            check_kernel(self.kernel)
+
+    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
+        gaps = self.kernel is not None and allows_missing(self.kernel)
+        finite = "allow-nan" if gaps else True
+        checked: FloatArray = validate_data(
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
+        )
+        return checked
+
+    def _training_rows(self, X: Any, y: Any, sample_weight: Any, *classes: Any) -> LevelRows:
+        """Check everything that ``fit`` is given and set the kernel."""
+        self._check_parameters()
+        X = self._check_inputs(X, reset=True)
+        levels = self._read_levels(X, y, *classes)
+        weights = check_weights(sample_weight, len(X), levels.codes)
+        self.kernel_ = RBF(np.sqrt(X.shape[1])) if self.kernel is None else self.kernel
+        self.kernel_ = self.kernel_.clone_with_theta(self.kernel_.theta)
+        if self.kernel_(X[:1])[0, 0] != self.kernel_(X[:1], X[:1])[0, 0]:
+            raise ValueError(
+                f"kernel must say how alike two rows are, but {self.kernel_} adds noise of its "
+                "own to every row. Leave its WhiteKernel out."
+            )
+        rows = sparse_rows(X, levels.codes, weights, self.kernel_)
+        return LevelRows(rows, np.unique(rows.codes), len(X))
+
+    def _keep(self, centres: FloatArray, coefficients: FloatArray, thresholds: FloatArray) -> None:
+        used = coefficients != 0
+        used[0] |= not used.any()  # a constant still has a place to stand on
+        self.centres_, self.coefficients_ = centres[used], coefficients[used]
+        self.thresholds_ = thresholds
+
+    def latent(self, X: Any) -> FloatArray:
+        """Value of the projection, on the scale of ``thresholds_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The more, the higher the level.
+        """
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        return weighted_sum(self.kernel_, X, self.centres_, self.coefficients_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Level between whose thresholds the projection falls.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, of the kind that ``fit`` was given.
+        """
+        latent = self.latent(X)
+        # Not a search: margins that are fixed one by one need not be in order.
+        labels: NDArray[Any] = self.categories_[np.sum(latent[:, None] > self.thresholds_, axis=1)]
+        return labels
+
+    # ------------------------------------------------------------------------- persistence
+
+    def _saved(self) -> list[str]:
+        spec = {**self._common_spec, **self._extra_spec}
+        return [name for name in spec if name.endswith("_")]
+
+    def _get_state(self) -> dict[str, Any]:
+        """Collect what a file keeps."""
+        self._check_parameters()
+        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
+        return {
+            **{name: getattr(self, name) for name in self._saved()},
+            "feature_names": names,
+            "kernel": self.kernel_,
+        }
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Become the fitted estimator of a file."""
+        self._check_parameters()
+        _check_parts(state)
+        for name in self._saved():
+            setattr(self, name, state[name])
+        self.kernel_, self.n_features_in_ = state["kernel"], state["centres_"].shape[1]
+        if len(state["feature_names"]):
+            self.feature_names_in_ = state["feature_names"]
+
+
+def weighted_sum(
+    kernel: Any, X: FloatArray, centres: FloatArray, coefficients: FloatArray
+) -> FloatArray:
+    """sum_j a_j k(x, z_j) of every row, block by block."""
+    block = max(1, _BLOCK // len(centres))
+    starts = range(0, len(X), block)
+    return np.concatenate([kernel(X[i : i + block], centres) @ coefficients for i in starts])
+
+
+def kernel_features(kernel: Any, X: FloatArray, rank: Any) -> Features:
+    """Features of the rows; ``rank`` as the estimators' parameter has it."""
+    most = rank if rank != "auto" else None if len(X) <= _EXACT_ROWS else _AUTO_RANK
+    return pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X), most)
+
+
+def check_rank(rank: Any) -> None:
+    """Raise ValueError unless ``rank`` is "auto", None or a number."""
+    if isinstance(rank, str):
+        check_option("rank", rank, ("auto",))
+    elif rank is not None:
+        check_number("rank", rank, least=1)
+
+
+def _check_parts(state: dict[str, Any]) -> None:
+    """Raise unless the parts of a saved state agree."""
+    kernel, X, b = state["kernel"], state["centres_"], state["thresholds_"]
+    check_kernel(kernel)
+    parts = {
+        "thresholds_": len(b) + 1 == len(state["categories_"]) and not np.isnan(b).any(),
+        "classes_": np.all(class_positions(state["categories_"], state["classes_"]) >= 0),
+        "feature_names": len(state["feature_names"]) in (0, X.shape[1]),
+        "centres_": len(X) > 0 and (allows_missing(kernel) or np.isfinite(X).all()),
+        "kernel": np.all(np.isfinite(kernel.theta)),
+    }
+    wrong = [name for name, fits in parts.items() if not fits]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)} and the rest of the state disagree")

@@ -1,0 +1,68 @@
+"""The benchmarks of the sparse paper: searches, growth, tables, and the paper's decision."""
+
+import numpy as np
+import pytest
+from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, report
+from numpy.testing import assert_array_equal
+from sklearn.gaussian_process.kernels import RBF
+
+from ordinalgp import OrdinalSVC, SparseBayesOrdinalClassifier
+from ordinalgp.benchmark.baselines import BASELINES, Tuned
+
+
+def make_data(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, np.digitize(X[:, 0] + X[:, 1] ** 2 + 0.2 * rng.normal(size=n), [0.0, 1.5])
+
+
+def record(n, model="isbor", **changes):
+    cell = {"dataset": "synthetic", "n_train": n, "split": 1, "model": model}
+    found = {"mae": 0.1, "mae_median": 0.2, "n_relevance": 7, "rounds": 2, "cpu": n**1.5 / 1e4}
+    return {**cell, **found, **changes}
+
+
+def test_the_best_of_a_grid_learns_all_rows():
+    X, y = make_data()
+    tuned = Tuned(OrdinalSVC(C=10.0), {"kernel": [RBF(0.01), RBF(1.5)]}, seed=0).fit(X, y)
+    assert tuned.best == {"kernel": RBF(1.5)}
+    whole = OrdinalSVC(RBF(1.5), C=10.0).fit(X, y)
+    assert_array_equal(tuned.predict(X), whole.predict(X))
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_model_can_be_built(name):
+    assert BASELINES[name].is_available
+    model = BASELINES[name].build(0, 2)
+    assert hasattr(model, "fit")
+    assert hasattr(model, "predict")
+
+
+def test_the_median_level_is_where_the_latent_mean_lies():
+    """What makes ``decision="median"`` the rule of the paper's section 3.1."""
+    X, y = make_data(200)
+    model = SparseBayesOrdinalClassifier(RBF(1.0), decision="median", random_state=0).fit(X, y)
+    mean, _ = model.latent_mean_and_variance(X)
+    assert_array_equal(model.predict(X), np.searchsorted(model.thresholds_, mean))
+
+
+def test_growth_finds_the_exponent():
+    text = growth([record(n) for n in (1000, 2000, 4000)])
+    assert "isbor grows as N^1.50, per round as N^1.50" in text
+    assert growth([record(1000)]) == ""
+
+
+def test_the_report_has_ours_beside_the_papers():
+    found = [record(468, dataset="BS"), record(468, dataset="BS", split=2, mae_median=0.4)]
+    text = report([*found, record(750, "ep", dataset="SWD", n_relevance=None)])
+    assert "| BS | 468 | isbor | 2 | 0.300 (0.100) | 0.02 | 0.100 | 7.0 | 17 |" in text
+    assert "| SWD | 750 | ep | 1 | 0.200 (0.000) | 0.41 |" in text
+
+
+def test_every_set_has_its_splits():
+    wanted = cells(20, 5)
+    assert len(set(wanted)) == len(wanted)
+    for name in SETS:
+        splits = {c.split for c in wanted if (c.dataset, c.model) == (name, "isbor")}
+        assert splits == set(range(1, 21 if name in ("BS", "SWD") else 6))
+    assert all(len(values) == len(SETS) for values in PAPER_MAE.values())
