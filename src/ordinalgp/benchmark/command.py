@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ordinalgp.benchmark.experiments import Experiment, find_experiment
-from ordinalgp.benchmark.models import MODELS, find_models
+from ordinalgp.benchmark.models import find_models
 from ordinalgp.benchmark.protocol import Cell
 from ordinalgp.benchmark.report import Page, Part, to_html, to_markdown
 from ordinalgp.benchmark.runner import by_cell, read_records, run, version_stamp
@@ -80,13 +80,14 @@ def benchmark(
         known = by_cell(read_records(path))
         records = [known[cell] for cell in cells if cell in known]
     else:
-        cells = _installed(cells, explicit=models is not None)
+        cells = _installed(experiment, cells, explicit=models is not None)
         compute = partial(_call, experiment, data_home)
         failed: Any = "again" if fits == "again" else "keep"
         records = run(cells, compute, path, jobs=jobs, failed=failed)
     shown = Path(pages) if pages is not None else folder
     shown.mkdir(parents=True, exist_ok=True)
-    drawn = experiment.draw(shown) if experiment.draw else []
+    whole = [r for r in records if "error" not in r]
+    drawn = experiment.draw(shown, whole) if experiment.draw and whole else []
     page = make_page(experiment, records, drawn)
     files = [path, shown / f"{name}.md", shown / f"{name}.html"]
     files[1].write_text(to_markdown(page), encoding="utf-8")
@@ -94,13 +95,13 @@ def benchmark(
     return Outcome(page, records, files)
 
 
-def _installed(cells: Sequence[Cell], *, explicit: bool) -> list[Cell]:
+def _installed(experiment: Experiment, cells: Sequence[Cell], *, explicit: bool) -> list[Cell]:
     """Leave out models that are not installed, unless they were asked for by name."""
     names = list(dict.fromkeys(cell.model for cell in cells))
     if explicit:
-        find_models(names)
+        find_models(names, experiment.registry)
         return list(cells)
-    kept = {name for name in names if MODELS[name].is_available}
+    kept = {name for name in names if experiment.registry[name].is_available}
     return [cell for cell in cells if cell.model in kept]
 
 
