@@ -103,7 +103,7 @@ def test_a_table_shows_published_figures_and_marks_what_is_worse():
     assert "Failed fits: 1" in text
     assert "('diabetes', 5, 3, 'ep'): E: x" in text
     assert "3 fits by ordinalgp 1.2 at commit abcdef0" in text
-    assert "the first 3 of 20 trials" in text
+    assert "the first 1 to 3 of 20 trials" in text
     assert "Table 2 (5 bins)" in text  # the source
 
 

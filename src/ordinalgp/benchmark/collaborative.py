@@ -148,16 +148,10 @@ def _measure(records: Sequence[Record], measure: str, title: str, models: Sequen
     rows, digits = [], 2 if measure == "zero_one" else 4
     for size in sorted({r["size"] for r in records if "error" not in r}):
         found = [figure(select(records, size=size, model=m), measure) for m in shown]
-        bold = best_of([f and _rescaled(f, digits) for f in found])
+        bold = best_of(found, digits=digits)
         cells = [mean_sd(f, bold=b, digits=digits) for f, b in zip(found, bold, strict=True)]
         rows.append([*entries(str(size), str(max(f.n for f in found if f))), *cells])
     return Table(title, ["training movies", "n", *(MODELS[m].label for m in shown)], rows)
-
-
-def _rescaled(found: Any, digits: int) -> Any:
-    """The same in units of the second printed digit, by which the best are told."""
-    factor = 10.0 ** (digits - 2)
-    return type(found)(found.mean * factor, found.sd * factor, found.n)
 
 
 def _shape(records: Sequence[Record]) -> str:

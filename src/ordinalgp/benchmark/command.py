@@ -1,6 +1,7 @@
 """Run one benchmark from its name to its page: what the command line and ``python -m`` share."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -130,8 +131,10 @@ def _provenance(experiment: Experiment, records: Sequence[Record]) -> str:
         source = f"{record.get('version', '?')}{f' at commit {commit}' if commit else ''}"
         made[source] = made.get(source, 0) + 1
     fits = "; ".join(f"{count} fits by ordinalgp {source}" for source, count in made.items())
-    trials = max((r["split"] for r in records), default=0)
-    whole = "all" if trials >= experiment.trials else f"the first {trials}"
+    counts = Counter((r["dataset"], r["bins"], r["model"], r.get("size")) for r in records).values()
+    few, many = min(counts, default=0), max(counts, default=0)
+    some = f"the first {many}" if few == many else f"the first {few} to {many}"
+    whole = "all" if few >= experiment.trials else some
     drawn = sum(r.get("partition", "published") == "drawn" for r in records)
     text = (
         f"Made by `ordinalgp benchmark {experiment.name}` on {date.today().isoformat()}"

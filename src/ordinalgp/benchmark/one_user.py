@@ -115,7 +115,7 @@ def page(records: Sequence[Record], experiment: "Experiment") -> list[Part]:
             n = "–".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
             cells = [
                 mean_sd(f, bold=b, digits=digits)
-                for f, b in zip(found, best_of(found), strict=True)
+                for f, b in zip(found, best_of(found, digits=digits), strict=True)
             ]
             rows.append([*entries(str(size), n), *cells])
         names = [
