@@ -128,6 +128,6 @@ def test_both_treatments_of_gaps_are_shown(tmp_path):
     text = to_markdown(make_page(EXPERIMENTS["gpor-figure3"], records))
     assert "mean, MAP" in text
     assert "low rank, EP" in text
-    assert "| 50              | 2 | 0.6500±0.0707" in text
+    assert "| 50              | 2 | **0.6500±0.0707**" in text
     (picture,) = one_user.draw(tmp_path, records)
     assert (tmp_path / picture.file).stat().st_size > 5_000
