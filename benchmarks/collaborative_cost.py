@@ -50,7 +50,7 @@ def measure(n: int, m: int, each: int, likelihood: str) -> dict[str, Any]:
         CollaborativeOrdinalGP(K, **options).fit(*ratings)
         return time.process_time() - begin
 
-    seconds = (fit(4) - fit(1)) / 3
+    seconds = (fit(3) - fit(1)) / 2
     tracemalloc.start()
     fit(1)
     peak = tracemalloc.get_traced_memory()[1]
