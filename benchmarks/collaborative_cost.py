@@ -102,6 +102,7 @@ def main() -> None:
     output = ROOT / "benchmarks" / "results" / "collaborative-cost.jsonl"
     parser.add_argument("--output", type=Path, default=output)
     parser.add_argument("--report-only", action="store_true")
+    parser.add_argument("--cases", nargs="+", help="raters,items,ratings each; all by default")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     if not options.report_only:
@@ -113,7 +114,8 @@ def main() -> None:
 
             for record in measure_new_raters():
                 keep(record)
-            for case in CASES:
+            chosen = [tuple(map(int, case.split(","))) for case in options.cases or ()]
+            for case in chosen or CASES:
                 for likelihood in ("gaussian", "ordinal"):
                     keep(measure(*case, likelihood))
     print(report(read_records(options.output)))
