@@ -30,12 +30,19 @@ RATERS = 100
 SIZES = {"movielens": (100, 200, 300, 400)}
 
 
-def _raters(likelihood: str, prior: str) -> Callable[[int, int], Any]:
+def _raters(
+    likelihood: str, prior: str, smoothing: float | None = None
+) -> Callable[[int, int], Any]:
     def build(seed: int, n_inputs: int) -> Any:
         from ordinalgp import CollaborativeOrdinalGP
 
         return CollaborativeOrdinalGP(
-            "correlation", likelihood=likelihood, prior=prior, categories=LEVELS, tol=1e-3
+            "correlation",
+            likelihood=likelihood,
+            prior=prior,
+            categories=LEVELS,
+            covariance_smoothing=smoothing,
+            tol=1e-3,
         )
 
     return build
@@ -73,6 +80,8 @@ MODELS = {
     "gpor": Model("GPOR", _raters("ordinal", "fixed")),
     "cgpor": Model("CGPOR", _raters("ordinal", "learned")),
     "biased-means": Model("biased means", lambda *_: BiasedMeans()),
+    "cgpr-450": Model("CGPR, 450 virtual raters", _raters("gaussian", "learned", 450.0)),
+    "cgpor-450": Model("CGPOR, 450 virtual raters", _raters("ordinal", "learned", 450.0)),
 }
 
 

@@ -17,6 +17,7 @@ from ordinalgp.core.problem import Approximation, Problem, Start, match
 
 _STEPS = 4  # of one M-step; the next E-step moves the cavities anyway
 _SHARES = (1.0, 0.5, 0.25, 0.125)  # of Newton's step, until the objective rises
+_NOTHING = 1e-10  # an expected gain in log probability that rounding may hide
 
 
 class RaterModel(Protocol):
@@ -96,7 +97,8 @@ class SharedThresholds:
         """One damped Newton step of the same climb: a few evaluations, for a rater alone.
 
         The curvature is that of the penalty and of the ratings' own slopes. Without a penalty it
-        may vanish in the direction of levels that the rater does not use.
+        may vanish in the direction of levels that the rater does not use: then, and where no share
+        of the step climbs, it is :meth:`refit`.
         """
         if self.strength == 0.0:
             return self.refit(problem, found)
@@ -104,11 +106,13 @@ class SharedThresholds:
         here = self._look(problem, found.at, np.clip(problem.likelihood.theta, lower, upper))
         curvature = here.slopes @ here.slopes.T + self.strength * np.eye(len(here.theta))
         step = np.linalg.solve(curvature, here.slope)
+        if step @ here.slope <= _NOTHING:
+            return self.center.clone_with_theta(here.theta)
         for share in _SHARES:
             theta = np.clip(here.theta + share * step, lower, upper)
             if self._look(problem, found.at, theta).value > here.value:
                 return self.center.clone_with_theta(theta)
-        return self.center.clone_with_theta(here.theta)
+        return self.refit(problem, found)
 
     def _look(self, problem: Problem, at: Moments, theta: FloatArray) -> "_Look":
         """What is climbed, at theta."""
