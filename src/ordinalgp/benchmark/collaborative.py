@@ -74,6 +74,7 @@ class BiasedMeans:
         return stars
 
 
+# The last two have one virtual rater an item, where the default is four.
 MODELS = {
     "gpr": Model("GPR", _raters("gaussian", "fixed")),
     "cgpr": Model("CGPR", _raters("gaussian", "learned")),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from ordinalgp.benchmark.tables import present
 _STYLES = [
     *(("0.1", "-", "o"), ("0.1", "--", "s"), ("0.55", "-", "^")),
     *(("0.55", "--", "D"), ("0.3", ":", "x"), ("0.3", "-.", "v")),
+    *(("0.7", "-.", "P"), ("0.7", ":", "*")),
 ]
 
 
@@ -49,9 +51,8 @@ def draw_curves(
     for ax, panel in zip(axes[0], panels, strict=True):
         shown = select(records, dataset=panel.dataset) if panel.dataset else list(records)
         shown = [r for r in shown if r.get(panel.measure) is not None]
-        for model, (color, line, marker) in zip(
-            present(list(registry), shown, "model"), _STYLES, strict=False
-        ):
+        models = present(list(registry), shown, "model")
+        for model, (color, line, marker) in zip(models, cycle(_STYLES), strict=False):
             sizes, mean, error = curve(select(shown, model=model), panel.measure)
             style = {"color": color, "linestyle": line, "marker": marker}
             label = registry[model].label
