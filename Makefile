@@ -50,7 +50,8 @@ BENCHMARK := $(ONE_THREAD) $(BIN)/python -m ordinalgp.benchmark
 PAGES := --output benchmarks/results --pages docs/results --jobs $(WORKERS)
 
 tables: $(VENV)/.dev  ## the papers' tables beside ours (resumable); pages in docs/results
-	for name in gpor-table2 gpor-table3 gpor-figure2 gpor-genes; do \
+	for name in gpor-table2 gpor-table3 gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
+	    order-table1 order-figure2 collaborative-table1 isbor-table3 isbor-figure2; do \
 	    $(BENCHMARK) $$name $(PAGES) || exit 1; done
 
 peers: $(VENV)/.dev  ## our models beside other libraries (resumable)

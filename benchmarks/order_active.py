@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.order_tables import ROOT, Array, _error, draw_pairs, load_items
 from ordinalgp import PreferenceGP
+from ordinalgp.benchmark.order import draw_pairs, load_items, wrong_order
 from ordinalgp.benchmark.runner import open_results, read_records
 from ordinalgp.datasets import make_sine_comparisons
 
+ROOT = Path(__file__).resolve().parents[1]
+Array = NDArray[np.float64]
 # problem: (random pairs to begin with, pairs in a batch, last number of pairs by strategy)
 PLANS: dict[str, tuple[int, int, dict[str, int]]] = {
     "sine": (6, 3, {"information": 36, "random": 60}),
@@ -45,7 +48,7 @@ def ask(name: str, seed: int, strategy: str) -> list[tuple[int, float]]:
     path = []
     while True:
         model = PreferenceGP(random_state=seed + len(pairs)).fit(X, pairs)
-        path.append((len(pairs), _error(model.predict(X), test)))
+        path.append((len(pairs), wrong_order(model.predict(X), test)))
         if len(pairs) >= last[strategy]:
             return path
         new = model.suggest_pairs(X, batch, strategy=strategy, exclude=pairs)

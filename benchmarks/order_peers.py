@@ -15,9 +15,18 @@ import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from gpytorch.kernels import RBFKernel, ScaleKernel
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from benchmarks.order_tables import PAIRS, Array, _error, _model, draw_pairs, load_items
+from ordinalgp.benchmark.order import (
+    PAIRS,
+    PREFERENCES,
+    draw_pairs,
+    load_items,
+    wrong_order,
+)
+
+Array = NDArray[np.float64]
 
 
 def botorch_default(X: Array, pairs: Any, covariance: Any = None) -> Array:
@@ -39,12 +48,12 @@ def botorch_isotropic(X: Array, pairs: Any) -> Array:
 
 def ours(X: Array, pairs: Any) -> Array:
     """EP with the same kernel."""
-    return _model("ep2", X.shape[1]).fit(X, pairs).predict(X)
+    return PREFERENCES["gpep2"].build(0, X.shape[1]).fit(X, pairs).predict(X)
 
 
 def ours_own(X: Array, pairs: Any) -> Array:
     """EP with a term for what is particular to each item."""
-    return _model("ep2-own", X.shape[1]).fit(X, pairs).predict(X)
+    return PREFERENCES["gpep2-own"].build(0, X.shape[1]).fit(X, pairs).predict(X)
 
 
 MODELS = {
@@ -71,8 +80,8 @@ def main() -> None:
             errors, begin = [], time.process_time()
             with threadpool_limits(1):
                 for seed in range(1, options.repetitions + 1):
-                    train, test = draw_pairs(y, options.pairs or PAIRS[name], seed)
-                    errors.append(100 * _error(utility(X, train), test))
+                    train, test = draw_pairs(y, options.pairs or PAIRS[name][0], seed)
+                    errors.append(100 * wrong_order(utility(X, train), test))
             seconds = (time.process_time() - begin) / len(errors)
             figures = f"{np.mean(errors):.2f}±{np.std(errors):.2f} | {seconds:.2f}"
             print(f"| {name} | {label} | {len(errors)} | {figures} |", flush=True)

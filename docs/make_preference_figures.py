@@ -1,7 +1,7 @@
 """Draw the pictures of docs/preferences.md: ``python docs/make_preference_figures.py [name ...]``.
 
 ``sine`` is Figure 1 of Wang and McKenna (2010); ``learning`` their Figure 2 and the gain of asking
-for informative pairs, from the files that ``benchmarks.order_tables --curve`` and
+for informative pairs, from the files that ``ordinalgp benchmark order-figure2`` and
 ``benchmarks.order_active`` wrote; ``football`` is a ranking of real teams.
 """
 
@@ -47,16 +47,18 @@ def sine() -> None:
 
 def learning() -> None:
     """Error against the number of pairs, at random and by choice."""
-    from benchmarks.data import ROOT
-    from benchmarks.gpor_tables import read_records
-    from benchmarks.order_active import curves
-    from benchmarks.order_tables import curve
+    from benchmarks.order_active import ROOT, curves
+
+    from ordinalgp.benchmark.runner import read_records
+    from ordinalgp.benchmark.summary import select
 
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    found = curve(read_records(ROOT / "benchmarks/results/order.jsonl"), "boston_housing", "ep2")
-    n = min(len(errors) for _, errors in found)
-    sizes, errors = zip(*((m, errors[:n]) for m, errors in found), strict=True)
-    ComparisonCurveDisplay(np.array(sizes), np.array(errors)).plot(ax=axes[0])
+    records = read_records(ROOT / "benchmarks/results/order.jsonl")
+    records = select(records, dataset="boston_housing", model="gpep2")
+    sizes = sorted({r["size"] for r in records})
+    errors = [[r["zero_one"] for r in select(records, size=size)] for size in sizes]
+    n = min(map(len, errors))
+    ComparisonCurveDisplay(np.array(sizes), np.array([e[:n] for e in errors])).plot(ax=axes[0])
     axes[0].set_title(f"Boston, {n} repetitions")
     records = read_records(ROOT / "benchmarks/results/active.jsonl")
     for ax, name in zip(axes[1:], ("sine", "boston"), strict=True):
@@ -73,7 +75,8 @@ def learning() -> None:
 def football() -> None:
     """The English Premier League 2008-2013."""
     import pandas as pd
-    from benchmarks.data import data_folder
+
+    from ordinalgp.benchmark.protocol import data_folder
 
     games = pd.read_csv(data_folder() / "football_pairs.csv")
     pairs = games[["item_a", "item_b"]].to_numpy()

@@ -5,6 +5,7 @@ import hashlib
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
@@ -419,6 +420,76 @@ def test_openml_and_the_folder_agree(openml, shared, name):
     assert_array_equal(fetched.target, local.target)
     for bins, labels in local.labels.items():
         assert_array_equal(fetched.labels[bins], labels)
+
+
+# ------------------------------------ OpenML's own answers, as scikit-learn has recorded them
+
+
+def replay(server, number):
+    """Put the answers of the real server, which scikit-learn ships for its tests, into ours."""
+    try:
+        folder = files(f"sklearn.datasets.tests.data.openml.id_{number}")
+    except ModuleNotFoundError:
+        pytest.skip("this scikit-learn came without its recorded answers of OpenML")
+    parts = {"": "jd", "features/": "jdf", "qualities/": "jdq"}
+    for part, short in parts.items():
+        packed = (folder / f"api-v1-{short}-{number}.json.gz").read_bytes()
+        server.answers[f"/api/v1/json/data/{part}{number}"] = gzip.decompress(packed)
+    description = json.loads(server.answers[f"/api/v1/json/data/{number}"])
+    url = urlparse(description["data_set_description"]["url"])
+    (arff,) = (f for f in folder.iterdir() if f.name.endswith(".arff.gz"))
+    server.answers[url.path] = gzip.decompress(arff.read_bytes())
+
+
+def test_recorded_answers_for_machine_cpu(openml, monkeypatch):
+    """Number 561 has the machines of number 230, their vendors, and another target (estimates)."""
+    facts = {"number": 561, "n_rows": 209, "n_features": 7, "target_range": (15, 1238)}
+    list_as(monkeypatch, "machine_cpu", **facts)
+    replay(openml, 561)
+    data = fetch_benchmark("machine_cpu")
+    assert data.nominal_names == ("vendor",)
+    assert data.numeric_names == ("MYCT", "MMIN", "MMAX", "CACH", "CHMIN", "CHMAX")
+    assert data.nominal[:2].tolist() == [["adviser"], ["amdahl"]]
+    assert data.numeric[0].tolist() == [125, 256, 6000, 256, 16, 128]
+    assert data.target[:3].tolist() == [199, 253, 253]
+    assert set(data.labels) == {5, 10}
+    assert data.facts["name"] == "cpu"
+
+
+@pytest.mark.data
+def test_recorded_inputs_of_machine_cpu_are_those_of_the_folder(openml, shared, monkeypatch):
+    facts = {"number": 561, "n_rows": 209, "n_features": 7, "target_range": (15, 1238)}
+    local = fetch_benchmark("machine_cpu", shared)
+    list_as(monkeypatch, "machine_cpu", **facts)
+    replay(openml, 561)
+    fetched = fetch_benchmark("machine_cpu")
+    assert_array_equal(fetched.numeric, local.numeric)
+    assert np.corrcoef(fetched.target, local.target)[0, 1] > 0.95  # estimates of the same
+
+
+def test_recorded_answers_with_a_target_of_words(openml, monkeypatch):
+    words = ("Iris-setosa", "Iris-versicolor", "Iris-virginica")
+    facts = {"number": 61, "n_rows": 150, "n_features": 4, "target_range": (1, 3)}
+    list_as(monkeypatch, "flowers", kind="ordinal", levels=words, **facts)
+    replay(openml, 61)
+    data = fetch_benchmark("flowers")
+    assert np.bincount(data.target.astype(int)).tolist() == [0, 50, 50, 50]
+    assert data.numeric[0].tolist() == [5.1, 3.5, 1.4, 0.2]
+
+
+@pytest.mark.data
+def test_openml_itself_agrees_with_the_folder(shared, monkeypatch, tmp_path):
+    """The real server, where there is a network."""
+    try:
+        with urlopen("https://api.openml.org/api/v1/json/data/230", timeout=5):
+            pass
+    except OSError as error:
+        pytest.skip(f"OpenML cannot be reached from here: {error}")
+    monkeypatch.delenv("ORDINALGP_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    local, fetched = fetch_benchmark("machine_cpu", shared), fetch_benchmark("machine_cpu")
+    assert_array_equal(fetched.numeric, local.numeric)
+    assert_array_equal(fetched.target, local.target)
 
 
 @pytest.mark.data

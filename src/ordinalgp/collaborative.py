@@ -55,7 +55,7 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
     covariance_smoothing : float, default=None
         Number of virtual raters with the starting covariance (Normal-Inverse-Wishart smoothing).
         It keeps the covariance positive definite and from fitting every accident: m^2/2 numbers
-        are learned. None means as many as there are items.
+        are learned. None means four for each item.
     mean_smoothing : float, default=10
         Number of virtual raters with the starting mean.
     rater_smoothing : float, default=5
@@ -225,8 +225,9 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
             Rater(places[by == j], self._observed(codes[by == j]), model.center)
             for j in range(len(self._raters))
         ]
-        m = len(base.mean)
-        wishart = m if self.covariance_smoothing is None else self.covariance_smoothing
+        wishart = self.covariance_smoothing
+        if wishart is None:  # enough for calibrated probabilities: see docs/collaborative.md
+            wishart = 4.0 * len(base.mean)
         found = learn(
             base,
             raters,

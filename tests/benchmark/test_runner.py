@@ -111,6 +111,7 @@ def test_the_real_command_goes_on_after_both_signals(tmp_path):
     output, error = tmp_path / "out", tmp_path / "error"
     results, cells = output / "gpor-figure2.jsonl", 2 * 6 * 2
     command = [sys.executable, "-m", "ordinalgp.benchmark", "gpor-figure2", "--trials", "6"]
+    command += ["--models", "map,ep"]
 
     def start():
         with open(error, "w") as stream:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from joblib import Parallel
 from numpy.testing import assert_allclose
+from scipy.optimize import minimize
 from scipy.stats import invwishart, multivariate_normal
 from tests.reference import collaborative_em as literal
 
@@ -255,3 +256,22 @@ def test_workers_change_nothing(rng):
     )
     assert one.path == two.path
     assert np.array_equal(one.prior.covariance, two.prior.covariance)
+
+
+@pytest.mark.parametrize(("n", "strength"), [(1, 5.0), (3, 0.5), (7, 5.0)])
+def test_a_rater_alone_settles_at_the_maximum_of_its_penalised_evidence(n, strength, rng):
+    """Against a search without slopes over all of theta, with EP at every point."""
+    prior, model = some_prior(rng), shared("ordinal", strength)
+    rater = Rater(rng.permutation(M)[:n], rng.integers(0, 4, n), model.center)
+
+    def objective(theta):
+        at = Rater(rater.index, rater.y, model.center.clone_with_theta(theta))
+        problem, found = observe(prior, at, model, LIMITS)
+        return ep_evidence(problem, found).value + model.log_density(at.likelihood)
+
+    start = model.center.theta
+    options = {"xatol": 1e-4, "fatol": 1e-7, "maxiter": 250}
+    best = minimize(lambda theta: -objective(theta), start, method="Nelder-Mead", options=options)
+    found = settle(prior, rater, model, tol=1e-4, limits=Limits())
+    assert objective(found.likelihood.theta) > -best.fun - 3e-4 * n
+    assert objective(start) < -best.fun - 1e-3 * n  # there was something to gain

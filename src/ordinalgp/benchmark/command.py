@@ -1,6 +1,7 @@
 """Run one benchmark from its name to its page: what the command line and ``python -m`` share."""
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ordinalgp.benchmark.experiments import Experiment, find_experiment
-from ordinalgp.benchmark.models import MODELS, find_models
+from ordinalgp.benchmark.models import find_models
 from ordinalgp.benchmark.protocol import Cell
 from ordinalgp.benchmark.report import Page, Part, to_html, to_markdown
 from ordinalgp.benchmark.runner import by_cell, read_records, run, version_stamp
@@ -80,13 +81,14 @@ def benchmark(
         known = by_cell(read_records(path))
         records = [known[cell] for cell in cells if cell in known]
     else:
-        cells = _installed(cells, explicit=models is not None)
+        cells = _installed(experiment, cells, explicit=models is not None)
         compute = partial(_call, experiment, data_home)
         failed: Any = "again" if fits == "again" else "keep"
         records = run(cells, compute, path, jobs=jobs, failed=failed)
     shown = Path(pages) if pages is not None else folder
     shown.mkdir(parents=True, exist_ok=True)
-    drawn = experiment.draw(shown) if experiment.draw else []
+    whole = [r for r in records if "error" not in r]
+    drawn = experiment.draw(shown, whole) if experiment.draw and whole else []
     page = make_page(experiment, records, drawn)
     files = [path, shown / f"{name}.md", shown / f"{name}.html"]
     files[1].write_text(to_markdown(page), encoding="utf-8")
@@ -94,13 +96,13 @@ def benchmark(
     return Outcome(page, records, files)
 
 
-def _installed(cells: Sequence[Cell], *, explicit: bool) -> list[Cell]:
+def _installed(experiment: Experiment, cells: Sequence[Cell], *, explicit: bool) -> list[Cell]:
     """Leave out models that are not installed, unless they were asked for by name."""
     names = list(dict.fromkeys(cell.model for cell in cells))
     if explicit:
-        find_models(names)
+        find_models(names, experiment.registry)
         return list(cells)
-    kept = {name for name in names if MODELS[name].is_available}
+    kept = {name for name in names if experiment.registry[name].is_available}
     return [cell for cell in cells if cell.model in kept]
 
 
@@ -129,8 +131,10 @@ def _provenance(experiment: Experiment, records: Sequence[Record]) -> str:
         source = f"{record.get('version', '?')}{f' at commit {commit}' if commit else ''}"
         made[source] = made.get(source, 0) + 1
     fits = "; ".join(f"{count} fits by ordinalgp {source}" for source, count in made.items())
-    trials = max((r["split"] for r in records), default=0)
-    whole = "all" if trials >= experiment.trials else f"the first {trials}"
+    counts = Counter((r["dataset"], r["bins"], r["model"], r.get("size")) for r in records).values()
+    few, many = min(counts, default=0), max(counts, default=0)
+    some = f"the first {many}" if few == many else f"the first {few} to {many}"
+    whole = "all" if few >= experiment.trials else some
     drawn = sum(r.get("partition", "published") == "drawn" for r in records)
     text = (
         f"Made by `ordinalgp benchmark {experiment.name}` on {date.today().isoformat()}"

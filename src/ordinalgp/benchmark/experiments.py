@@ -5,14 +5,14 @@ put the paper's figures into ``published.json``, and add an :class:`Experiment` 
 """
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ordinalgp.benchmark import genes, three_ranks
-from ordinalgp.benchmark.models import MODELS
+from ordinalgp.benchmark import collaborative, genes, isbor, one_user, order, three_ranks
+from ordinalgp.benchmark.models import MODELS, Model
 from ordinalgp.benchmark.peers import PEERS, peers_page
 from ordinalgp.benchmark.protocol import DATASETS, Cell
 from ordinalgp.benchmark.report import Part
@@ -40,9 +40,15 @@ class Experiment:
     page: Callable[[Sequence[Record], "Experiment"], list[Part]]
     published: tuple[str, ...] = ()
     """tables of ``published.json`` beside which ours are shown"""
-    draw: Callable[[Path], list[Part]] | None = None
-    """draws pictures into a folder"""
+    draw: Callable[[Path, Sequence[Record]], list[Part]] | None = None
+    """draws pictures into a folder, from successful records"""
     other_models: tuple[str, ...] = tuple(MODELS)
+    registry: Mapping[str, Model] = field(default_factory=lambda: MODELS)
+    """where the names of models are looked up"""
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """what is trained on, by data set, where an experiment varies it"""
+    largest: Mapping[str, int] = field(default_factory=dict)
+    """models that are left out above a size, unless they are asked for by name"""
 
     def cells(
         self,
@@ -57,7 +63,13 @@ class Experiment:
             raise ValueError(f"The number of trials must be at least 1, but is {n}.")
         sets = _chosen("data set", datasets, self.datasets)
         names = _chosen("model", models, self.models, self.other_models)
-        return [Cell(*c) for c in product(sets, self.bins, range(1, n + 1), names)]
+        return [
+            Cell(dataset, bins, split, model, size)
+            for dataset, bins in product(sets, self.bins)
+            for size in self.sizes.get(dataset, (0,))
+            for split, model in product(range(1, n + 1), names)
+            if models is not None or size <= self.largest.get(model, size)
+        ]
 
 
 def _chosen(
@@ -114,13 +126,28 @@ EXPERIMENTS = {
             "Chu and Ghahramani (2005), Figure 2: three ranks in the plane",
             datasets=tuple(three_ranks.NOISE),
             bins=(3,),
-            models=_GPOR,
+            models=(*_GPOR, "svm"),
             trials=20,
             results="gpor-figure2",
             compute=three_ranks.compute,
             page=three_ranks.page,
             draw=three_ranks.draw,
             other_models=(*_PLSOR, "ep-bound"),
+        ),
+        Experiment(
+            "gpor-figure3",
+            "Chu and Ghahramani (2005), Figure 3: one user's ratings from those of the others",
+            datasets=one_user.DATASETS,
+            bins=(0,),
+            models=tuple(one_user.MODELS),
+            trials=20,
+            results="gpor-figure3",
+            compute=one_user.compute,
+            page=one_user.page,
+            draw=one_user.draw,
+            other_models=(),
+            registry=one_user.MODELS,
+            sizes=one_user.SIZES,
         ),
         Experiment(
             "gpor-genes",
@@ -152,6 +179,81 @@ EXPERIMENTS = {
             bins=(5, 10),
             models=_PLSOR,
             page=ranks_page,
+        ),
+        Experiment(
+            "order-table1",
+            "Wang and McKenna (2010), Table 1: learning from comparisons",
+            datasets=tuple(order.PAIRS),
+            bins=(0,),
+            models=("gpla", "gpep", "gpep2", "gpep2-own"),
+            trials=20,
+            results="order",
+            compute=order.compute,
+            page=order.table_page,
+            published=("order-table1",),
+            other_models=tuple(order.PREFERENCES),
+            registry=order.PREFERENCES,
+            sizes=order.PAIRS,
+        ),
+        Experiment(
+            "order-figure2",
+            "Wang and McKenna (2010), Figure 2: error against the number of comparisons",
+            datasets=tuple(order.CURVE),
+            bins=(0,),
+            models=("gpep2", "gpep2-own"),
+            trials=20,
+            results="order",
+            compute=order.compute,
+            page=order.curve_page,
+            published=("order-figure2",),
+            draw=order.draw,
+            other_models=tuple(order.PREFERENCES),
+            registry=order.PREFERENCES,
+            sizes=order.CURVE,
+        ),
+        Experiment(
+            "collaborative-table1",
+            "Yu et al. (2006), Tables 1 and 2: raters who learn from each other",
+            datasets=tuple(collaborative.SIZES),
+            bins=(0,),
+            models=tuple(collaborative.MODELS),
+            trials=10,
+            results="collaborative",
+            compute=collaborative.compute,
+            page=collaborative.page,
+            published=("collaborative-table1",),
+            draw=collaborative.draw,
+            other_models=(),
+            registry=collaborative.MODELS,
+            sizes=collaborative.SIZES,
+        ),
+        Experiment(
+            "isbor-table3",
+            "Li and de Rijke (2018), Tables 3 and 5: sparse Bayesian ordinal regression",
+            datasets=tuple(isbor.SIZES),
+            bins=(0,),
+            models=("isbor", "sbor", "ep"),
+            trials=20,
+            results="isbor-table3",
+            compute=isbor.compute,
+            page=isbor.table_page,
+            published=("isbor-table3",),
+            sizes=isbor.SIZES,
+            largest=isbor.LARGEST,
+        ),
+        Experiment(
+            "isbor-figure2",
+            "Li and de Rijke (2018), Figure 2: error and time against the number of rows",
+            datasets=tuple(isbor.GROWTH),
+            bins=(0,),
+            models=("isbor", "sbor", "skordinal-svor"),
+            trials=30,
+            results="isbor-figure2",
+            compute=isbor.compute,
+            page=isbor.growth_page,
+            draw=isbor.draw,
+            sizes=isbor.GROWTH,
+            largest=isbor.LARGEST,
         ),
         _ordinal(
             "peers",

@@ -5,7 +5,7 @@ that does not exist yet, costs nothing until then.
 """
 
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.benchmark.svm import SupportVectors
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,15 @@ class Model:
         return not name or hasattr(found, name)
 
 
-def find_models(names: Iterable[str]) -> dict[str, Model]:
+def find_models(
+    names: Iterable[str], registry: Mapping[str, Model] | None = None
+) -> dict[str, Model]:
     """Look up models by name; all unknown and absent ones are named in one error."""
-    chosen = {name: MODELS.get(name) for name in names}
+    known = MODELS if registry is None else registry
+    chosen = {name: known.get(name) for name in names}
     unknown = [name for name, model in chosen.items() if model is None]
     if unknown:
-        raise ValueError(f"There is no model {unknown}. Choose from: {', '.join(MODELS)}.")
+        raise ValueError(f"There is no model {unknown}. Choose from: {', '.join(known)}.")
     found = {name: model for name, model in chosen.items() if model is not None}
     absent = [f"{name} ({m.needs})" for name, m in found.items() if not m.is_available]
     if absent:
@@ -70,7 +74,20 @@ def _least_squares(seed: int, n_inputs: int) -> Any:
     return importlib.import_module("ordinalgp").LeastSquaresOrdinalClassifier(random_state=seed)
 
 
+def _sparse(**options: Any) -> Callable[[int, int], Any]:
+    def build(seed: int, n_inputs: int) -> Any:
+        from ordinalgp import SparseBayesOrdinalClassifier
+
+        return SparseBayesOrdinalClassifier(random_state=seed, **options)
+
+    return build
+
+
 # ----------------------------------------------------------------------------------- peers
+
+
+def _svm(seed: int, n_inputs: int) -> Any:
+    return SupportVectors("rbf", seed)
 
 
 def _gp_classifier(seed: int, n_inputs: int) -> Any:
@@ -131,6 +148,9 @@ MODELS = {
     "ep": Model("EP", _ours(inference="ep")),
     "ep-bound": Model("EP, bound", _ours(inference="ep", objective="bound")),
     "plsor": Model("PLSOR", _least_squares, "ordinalgp:LeastSquaresOrdinalClassifier"),
+    "isbor": Model("ISBOR", _sparse()),
+    "sbor": Model("SBOR", _sparse(training="batch")),
+    "svm": Model("SVM", _svm, "skordinal"),
     "sklearn-gpc": Model("scikit-learn GP", _gp_classifier, "sklearn"),
     "sklearn-boosting": Model("scikit-learn boosting", _boosting, "sklearn"),
     "statsmodels": Model("statsmodels probit", lambda *_: _OrderedProbit(), "statsmodels"),
@@ -138,4 +158,4 @@ MODELS = {
     "skordinal-nnpom": Model("skordinal NNPOM", _nnpom, "skordinal"),
     "skordinal-svor": Model("skordinal SVOR", _svor, "skordinal"),
 }
-OURS = ("map", "ep", "ep-bound", "plsor")
+OURS = ("map", "ep", "ep-bound", "plsor", "isbor", "sbor")

@@ -37,11 +37,14 @@ class Cell(NamedTuple):
     split: int
     """from 1"""
     model: str
+    size: int = 0
+    """what is trained on (rows, pairs, movies) in experiments that vary it; else 0"""
 
     @property
     def seed(self) -> int:
         """A number below 2^32 that depends on this cell alone, on every machine."""
-        return int.from_bytes(hashlib.sha256(repr(tuple(self)).encode()).digest()[:4], "big")
+        named = repr(tuple(self) if self.size else tuple(self)[:4])
+        return int.from_bytes(hashlib.sha256(named.encode()).digest()[:4], "big")
 
 
 @dataclass(frozen=True, eq=False)

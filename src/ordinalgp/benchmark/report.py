@@ -74,9 +74,9 @@ def beside_published(figure: Figure | None, *, bold: bool = False) -> list[Entry
     return [mean_sd(figure, bold=bold), *entries(theirs, shown + mark)]
 
 
-def best_of(figures: Sequence[Figure | None]) -> list[bool]:
+def best_of(figures: Sequence[Figure | None], *, digits: int = 2) -> list[bool]:
     """Tell which have the lowest mean, as it is printed; none where there is nothing to compare."""
-    means = [round(f.mean, 2) if f is not None else math.inf for f in figures]
+    means = [round(f.mean, digits) if f is not None else math.inf for f in figures]
     compared = sum(f is not None for f in figures) > 1
     return [compared and mean == min(means) and mean < math.inf for mean in means]
 

@@ -120,7 +120,8 @@ def run_cell(cell: Cell, compute: Compute) -> Record:
 
 def cell_of(record: Record) -> Cell:
     """Tell which cell a record belongs to."""
-    return Cell(*(record[name] for name in Cell._fields))
+    known: Record = {"size": 0} | record
+    return Cell(*(known[name] for name in Cell._fields))
 
 
 def by_cell(records: Iterable[Record]) -> dict[Cell, Record]:
@@ -184,7 +185,7 @@ class _Progress:
 
     @staticmethod
     def _weight(cell: Cell) -> float:
-        return 5e7 + TRAINING_ROWS.get(cell.dataset, 0) ** 3
+        return 5e7 + (cell.size or TRAINING_ROWS.get(cell.dataset, 0)) ** 3
 
     def advance(self, cell: Cell) -> None:
         self.done += 1

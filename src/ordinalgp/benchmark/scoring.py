@@ -25,6 +25,11 @@ def fit_and_score(cell: Cell, data_home: str | os.PathLike[str] | None = None) -
     processor time.
     """
     data = load_split(cell, data_home)
+    return fit_and_score_split(cell, data, _levels(cell, data))
+
+
+def fit_and_score_split(cell: Cell, data: Split, levels: IntArray) -> Record:
+    """Fit the cell's model to the training rows of a split and score it on the others."""
     model = find_models([cell.model])[cell.model].build(cell.seed, data.X_train.shape[1])
     with warnings.catch_warnings():
         # Peers warn of bounds, of classes of one row, of steps that did not converge; ours say in
@@ -33,7 +38,7 @@ def fit_and_score(cell: Cell, data_home: str | os.PathLike[str] | None = None) -
         begin = time.process_time()
         model.fit(data.X_train, data.y_train)
         seconds = time.process_time() - begin
-        scores = score(model, data, _levels(cell, data))
+        scores = score(model, data, levels)
     return {
         **scores,
         "fit_seconds": round(seconds, 4),
@@ -91,6 +96,8 @@ def _facts(model: Any) -> Record:
         facts["n_evaluations"] = len(model.evidence_path_)
     if hasattr(model, "noise_"):
         facts |= {"noise": float(model.noise_), "kernel": str(model.kernel_)}
+    if hasattr(model, "relevance_"):
+        facts |= {"n_relevance": len(model.relevance_), "n_iter": int(model.n_iter_)}
     if hasattr(model, "converged_"):
         facts["converged"] = bool(model.converged_)
     return {k: v for k, v in facts.items() if not (isinstance(v, float) and math.isnan(v))}

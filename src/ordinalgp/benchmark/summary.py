@@ -12,7 +12,7 @@ import numpy as np
 
 from ordinalgp.benchmark.scoring import Record
 
-PERCENT = {"zero_one", "absolute", "absolute_median"}
+PERCENT = {"zero_one", "zero_one_all", "absolute", "absolute_median"}
 
 
 @cache
@@ -82,5 +82,6 @@ def select(records: Iterable[Record], **wanted: Any) -> list[Record]:
 
 def failures(records: Iterable[Record]) -> list[str]:
     """One line for every failed fit."""
-    keys = ("dataset", "bins", "split", "model")
-    return [f"{tuple(r[k] for k in keys)}: {r['error']}" for r in records if "error" in r]
+    keys = ("dataset", "bins", "split", "model", "size")
+    failed = [r for r in records if "error" in r]
+    return [f"{tuple(r[k] for k in keys if r.get(k))}: {r['error']}" for r in failed]

@@ -27,7 +27,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.bound import bound_value
 from ordinalgp.core.gaussian import Posterior, Sites, Triangle
 from ordinalgp.core.inference import infer
-from ordinalgp.core.objectives import ep_evidence
+from ordinalgp.core.objectives import ep_value, gaussian_gradient
 from ordinalgp.core.problem import Approximation, Problem, Start
 from ordinalgp.core.projections import Identity, Rows, sandwich
 from ordinalgp.core.raters import RaterModel
@@ -161,12 +161,13 @@ def _visit(
     sums, own = Sums.nothing(len(prior.mean)), []
     for rater in raters:
         problem, found = observe(prior, rater, model, limits)
-        evaluation = ep_evidence(problem, found)
-        sums.weights[rater.index] += found.posterior.weights
-        sums.slope[np.ix_(rater.index, rater.index)] += evaluation.d_kernel
+        weights = found.posterior.weights
+        slope = gaussian_gradient(weights, found.posterior.inverse())
+        sums.weights[rater.index] += weights
+        sums.slope[np.ix_(rater.index, rater.index)] += slope
         sums = replace(
             sums,
-            value=sums.value + evaluation.value,
+            value=sums.value + ep_value(problem, found),
             bound=sums.bound + bound_value(problem, found),
             unsettled=sums.unsettled + (not found.converged),
         )
@@ -273,13 +274,18 @@ def learn(
 def settle(
     prior: Prior, rater: Rater, model: RaterModel, *, tol: float, limits: Limits, max_iter: int = 50
 ) -> Rater:
-    """One rater's sites and own parameters, with the prior and all others held."""
-    last = -np.inf
+    """One rater's sites and own parameters, with the prior and all others held.
+
+    A step in theta is not taken where it would gain less than ``tol`` a rating: each rating, and
+    each unit of ``strength``, has a curvature of about 1 in theta.
+    """
+    n = len(rater.index)
     for iteration in range(max_iter + 1):
         problem, found = observe(prior, rater, model, limits)
-        value = ep_evidence(problem, found).value + model.log_density(rater.likelihood)
         rater = replace(rater, start=found.start)
-        if value - last <= tol * len(rater.index) or iteration == max_iter:
+        new = model.step(problem, found)
+        shift = new.theta - rater.likelihood.theta
+        if 0.5 * (model.strength + n) * (shift @ shift) <= tol * n or iteration == max_iter:
             break
-        last, rater = value, replace(rater, likelihood=model.refit(problem, found))
+        rater = replace(rater, likelihood=new)
     return rater

@@ -206,23 +206,33 @@ class OrdinalProbit(Thresholds):
         cut, s = self._cut(y, mean, var)
         return Smoothed(cut.log_mass, cut.mean / s, -cut.information / s**2, cut.third / s**3)
 
+    def value_and_slope(
+        self, y: IntArray, mean: FloatArray, var: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log E[p(y|u)], shape (m,), and its derivatives in theta, (r, m), from one cut."""
+        cut, s = self._cut(y, mean, var)
+        return cut.log_mass, self._value_slope(y, cut, s)
+
+    def _value_slope(self, y: IntArray, cut: Interval, s: FloatArray) -> FloatArray:
+        share = self.noise**2 / s**2  # d log s / d log noise
+        noise = share * (cut.mean**2 - cut.information)
+        return self.pack(y, -cut.lo_density / s, cut.hi_density / s, noise)
+
     def theta_derivatives(self, y: IntArray, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
         """Derivatives in theta, App. A of [Chu05]_: mass added at an edge moves the moments."""
         cut, s = self._cut(y, mean, var)
         lo, hi = cut.lo_density, cut.hi_density
         hi_var, lo_var = hi * (cut.above**2 - cut.var), -lo * (cut.below**2 - cut.var)
-        # value, mean and variance of the cut variable react to each edge as follows.
-        edges = [(-lo / s, hi / s), (lo * cut.below / s**2, hi * cut.above / s**2)]
-        edges += [(lo_var / s**3, hi_var / s**3)]
-        share = self.noise**2 / s**2  # d log s / d log noise
+        # mean and variance of the cut variable react to each edge as follows.
+        edges = [(lo * cut.below / s**2, hi * cut.above / s**2), (lo_var / s**3, hi_var / s**3)]
+        share = self.noise**2 / s**2
         stretch = (cut.mean - cut.below) * lo_var + (cut.mean + cut.above) * hi_var
         noise = (
-            share * (cut.mean**2 - cut.information),
             share * (cut.third - 2 * cut.mean * cut.information) / s,
             share * (2 * cut.information - stretch) / s**2,
         )
         packed = [self.pack(y, *edge, n) for edge, n in zip(edges, noise, strict=True)]
-        return ThetaDerivatives(*packed)
+        return ThetaDerivatives(self._value_slope(y, cut, s), *packed)
 
     def threshold_curvature(
         self, y: IntArray, mean: FloatArray, counts: FloatArray

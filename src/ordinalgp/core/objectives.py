@@ -86,10 +86,13 @@ def _site_normaliser(problem: Problem, found: Approximation) -> float:
     return float(whole - counts @ log_overlap(found.sites, found.at))
 
 
+def ep_value(problem: Problem, found: Approximation) -> float:
+    """EP's approximate log evidence (App. B of [Chu05]_)."""
+    return float(problem.counts @ found.smoothed.value + _site_normaliser(problem, found))
+
+
 def ep_evidence(problem: Problem, found: Approximation) -> Evaluation:
-    """EP's approximate evidence (App. B of [Chu05]_); the gradient is exact at the fixed point."""
-    counts = problem.counts
-    value = counts @ found.smoothed.value + _site_normaliser(problem, found)
+    """EP's approximate evidence with its gradient, which is exact at the fixed point."""
     theta = problem.likelihood.theta_derivatives(problem.y, found.at.mean, found.at.var)
     G = gaussian_gradient(found.posterior.weights, found.posterior.inverse())
-    return Evaluation(float(value), G, theta.value @ counts, found)
+    return Evaluation(ep_value(problem, found), G, theta.value @ problem.counts, found)

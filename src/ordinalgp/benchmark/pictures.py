@@ -1,0 +1,77 @@
+"""Learning curves of any experiment that varies what is trained on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+
+import numpy as np
+
+from ordinalgp.benchmark.models import Model
+from ordinalgp.benchmark.report import Part, Picture
+from ordinalgp.benchmark.scoring import Record
+from ordinalgp.benchmark.summary import select
+from ordinalgp.benchmark.tables import present
+
+# Told apart by lightness, line and marker, never by hue alone.
+_STYLES = [
+    *(("0.1", "-", "o"), ("0.1", "--", "s"), ("0.55", "-", "^")),
+    *(("0.55", "--", "D"), ("0.3", ":", "x"), ("0.3", "-.", "v")),
+    *(("0.7", "-.", "P"), ("0.7", ":", "*")),
+]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One measure, of the records of one data set or of all."""
+
+    measure: str
+    label: str
+    scale: float = 1.0
+    dataset: str | None = None
+    log: bool = False
+
+
+def draw_curves(
+    path: Path,
+    caption: str,
+    records: Sequence[Record],
+    registry: Mapping[str, Model],
+    panels: Sequence[Panel],
+    *,
+    x: str,
+) -> list[Part]:
+    """Mean of each measure with its standard error against the size, a line for each model."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        return ['No figure: it needs matplotlib, pip install "ordinalgp[plot]".']
+    wide = (4.6 * len(panels), 3.8)
+    picture, axes = plt.subplots(1, len(panels), figsize=wide, layout="constrained", squeeze=False)
+    for ax, panel in zip(axes[0], panels, strict=True):
+        shown = select(records, dataset=panel.dataset) if panel.dataset else list(records)
+        shown = [r for r in shown if r.get(panel.measure) is not None]
+        models = present(list(registry), shown, "model")
+        for model, (color, line, marker) in zip(models, cycle(_STYLES), strict=False):
+            sizes, mean, error = curve(select(shown, model=model), panel.measure)
+            style = {"color": color, "linestyle": line, "marker": marker}
+            label = registry[model].label
+            size = {"markersize": 4, "capsize": 2}
+            ax.errorbar(
+                sizes, panel.scale * mean, panel.scale * error, label=label, **style, **size
+            )
+        ax.set(xlabel=x, ylabel=panel.label, title=panel.dataset or "")
+        if panel.log:
+            ax.set(xscale="log", yscale="log")
+        ax.legend(frameon=False, fontsize=8)
+    picture.savefig(path, dpi=110)
+    plt.close(picture)
+    return [Picture(path.name, caption)]
+
+
+def curve(records: Sequence[Record], measure: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sizes, and at each the mean and its standard error (0 after one repetition)."""
+    sizes = np.array(sorted({r["size"] for r in records}))
+    values = [[r[measure] for r in select(records, size=int(size))] for size in sizes]
+    errors = [np.std(v, ddof=1) / np.sqrt(len(v)) if len(v) > 1 else 0.0 for v in values]
+    return sizes, np.array([np.mean(v) for v in values]), np.array(errors)
