@@ -80,8 +80,8 @@ class Passes:
             promise = (0.5 * moved**2 * len(new.mean) + gain) / n
             self._say(number, values[-1], promise, time.perf_counter() - began)
             many = n > _MANY * len(new.mean)
-            enough = _SETTLED if many else _SETTLED_FEW
-            converged = number > 0 and (promise <= enough or moved <= task.tol)
+            still = promise <= _SETTLED_FEW or moved <= task.tol
+            converged = number > 0 and (promise <= _SETTLED if many else still)
             if converged:
                 break
             step = max(0.5 * step, 0.1) if moved > last else min(1.5 * step, 1.0)
