@@ -39,7 +39,13 @@ def main() -> None:
             axes[0].plot(rows["n_train"], rows["mae_median"], label=label, **style)
             axes[1].plot(rows["n_train"], rows["cpu"], **style)
     axes[0].set(xlabel="training rows", ylabel="mean absolute error", ylim=(0, None))
-    axes[1].set(xlabel="training rows", ylabel="processor time (s)", xscale="log", yscale="log", ylim=(0.3, 100))
+    axes[1].set(
+        xlabel="training rows",
+        ylabel="processor time (s)",
+        xscale="log",
+        yscale="log",
+        ylim=(0.3, 100),
+    )
     axes[0].legend(frameon=False, fontsize=8)
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
