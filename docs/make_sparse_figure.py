@@ -11,6 +11,7 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[1]
 STYLES = {
     "isbor": ("ISBOR", "0.1", "-", "o"),
+    "isbor-given": ("ISBOR, given width 1.5", "0.6", "-", "o"),
     "sbor": ("SBOR", "0.1", "--", "o"),
     "svor": ("SVOR", "tab:blue", "-", "s"),
     "isvor": ("ISVOR", "tab:blue", "--", "s"),
@@ -38,7 +39,13 @@ def main() -> None:
             axes[0].plot(rows["n_train"], rows["mae_median"], label=label, **style)
             axes[1].plot(rows["n_train"], rows["cpu"], **style)
     axes[0].set(xlabel="training rows", ylabel="mean absolute error", ylim=(0, None))
-    axes[1].set(xlabel="training rows", ylabel="processor time (s)", xscale="log", yscale="log")
+    axes[1].set(
+        xlabel="training rows",
+        ylabel="processor time (s)",
+        xscale="log",
+        yscale="log",
+        ylim=(0.3, 100),
+    )
     axes[0].legend(frameon=False, fontsize=8)
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)

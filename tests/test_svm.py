@@ -27,7 +27,7 @@ def make_data(n=120, r=3, seed=0, noise=0.3):
 
 
 @parametrize_with_checks(
-    [*MODELS, OrdinalSVC(constraints="explicit"), OrdinalSVC(constraints="fixed_margin")],
+    [*MODELS, OrdinalSVC(constraints="explicit")],
     expected_failed_checks=lambda estimator: {
         "check_classifiers_classes": "feeds strings without an order, which this model refuses"
     },
