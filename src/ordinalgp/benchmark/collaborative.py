@@ -17,7 +17,7 @@ from ordinalgp.benchmark.models import Model
 from ordinalgp.benchmark.movielens import LEVELS, load_movies, nearest_level, star_errors
 from ordinalgp.benchmark.pictures import Panel, draw_curves
 from ordinalgp.benchmark.protocol import Cell
-from ordinalgp.benchmark.report import Part, Table, best_of, entries, mean_sd
+from ordinalgp.benchmark.report import Part, Table, best_of, counts_of, entries, mean_sd
 from ordinalgp.benchmark.scoring import Record
 from ordinalgp.benchmark.summary import figure, published, select
 from ordinalgp.benchmark.tables import present
@@ -160,8 +160,9 @@ def _measure(records: Sequence[Record], measure: str, title: str, models: Sequen
         found = [figure(select(records, size=size, model=m), measure) for m in shown]
         bold = best_of(found, digits=digits)
         cells = [mean_sd(f, bold=b, digits=digits) for f, b in zip(found, bold, strict=True)]
-        rows.append([*entries(str(size), str(max(f.n for f in found if f))), *cells])
-    return Table(title, ["training movies", "n", *(MODELS[m].label for m in shown)], rows)
+        rows.append([*entries(str(size), counts_of(found)), *cells])
+    note = "Where n is a range, some models have only the first repetitions."
+    return Table(title, ["training movies", "n", *(MODELS[m].label for m in shown)], rows, note)
 
 
 def _shape(records: Sequence[Record]) -> str:

@@ -17,7 +17,7 @@ from ordinalgp.benchmark.models import Model
 from ordinalgp.benchmark.movielens import LEVELS, load_movies, star_errors
 from ordinalgp.benchmark.pictures import Panel, draw_curves
 from ordinalgp.benchmark.protocol import Cell
-from ordinalgp.benchmark.report import Part, Table, best_of, entries, mean_sd
+from ordinalgp.benchmark.report import Part, Table, best_of, counts_of, entries, mean_sd
 from ordinalgp.benchmark.scoring import Record
 from ordinalgp.benchmark.summary import figure, select
 from ordinalgp.benchmark.svm import SupportVectors
@@ -111,13 +111,11 @@ def page(records: Sequence[Record], experiment: "Experiment") -> list[Part]:
             found = [
                 figure(select(records, size=size, dataset=d, model=m), measure) for d, m in columns
             ]
-            counts = sorted({f.n for f in found if f})
-            n = "–".join(dict.fromkeys(map(str, (counts[0], counts[-1]))))
             cells = [
                 mean_sd(f, bold=b, digits=digits)
                 for f, b in zip(found, best_of(found, digits=digits), strict=True)
             ]
-            rows.append([*entries(str(size), n), *cells])
+            rows.append([*entries(str(size), counts_of(found)), *cells])
         names = [
             f"{d.removeprefix('movielens-').replace('-', ' ')}, {MODELS[m].label}"
             for d, m in columns

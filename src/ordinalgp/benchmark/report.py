@@ -81,6 +81,12 @@ def best_of(figures: Sequence[Figure | None], *, digits: int = 2) -> list[bool]:
     return [compared and mean == min(means) and mean < math.inf for mean in means]
 
 
+def counts_of(figures: Sequence[Figure | None]) -> str:
+    """How many partitions the figures of a row have: one number, or the least and the most."""
+    counts = [f.n for f in figures if f is not None]
+    return "–".join(dict.fromkeys(map(str, (min(counts), max(counts)))))
+
+
 # --------------------------------------------------------------------------------- writing
 
 
