@@ -204,7 +204,9 @@ def _one_round(problem: Problem, found: Approximation) -> Sites:
     for i in range(len(tau)):
         a = A.adjoint(np.eye(1, len(tau), i)[0])
         column = covariance @ a
-        marginal = Moments(np.array([a @ mean]), np.array([max(a @ column, np.finfo(float).tiny)]))
+        if a @ column <= np.finfo(float).eps * (a @ K @ a):
+            continue  # all digits of this variance are lost; an update would be noise without end
+        marginal = Moments(np.array([a @ mean]), np.array([a @ column]))
         at = cavities(marginal, Sites(tau[i : i + 1], nu[i : i + 1]))
         new = match(problem.smooth_some(slice(i, i + 1), at), at)
         d_tau, d_nu = counts[i] * (new.tau[0] - tau[i]), counts[i] * (new.nu[0] - nu[i])

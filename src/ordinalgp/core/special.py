@@ -17,6 +17,7 @@ from ordinalgp._typing import FloatArray
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 # Beyond this distance from the nearer edge the density is zero in double precision.
 _FAR = 1e4
+_FARTHEST = 1e150  # the square of the nearer edge stays finite
 # exp(-40) = 4e-18: what lies beyond contributes nothing to a double.
 _NEGLIGIBLE = 40.0
 _FEW = 64  # below this number of intervals the calls cost more than the nodes
@@ -52,7 +53,7 @@ def cut_normal(lo: FloatArray, hi: FloatArray, width: FloatArray | None = None) 
     # Reflect so that the interval leans to the right: its nearer edge is then ``lo``.
     with np.errstate(invalid="ignore"):
         flip = lo + hi < 0  # false for the whole line, where the sum is not a number
-    near = np.maximum(np.where(flip, -hi, lo), -_FAR)
+    near = np.clip(np.where(flip, -hi, lo), -_FAR, _FARTHEST)
     width = np.minimum(width, np.abs(near) + _FAR)
     # Formulas in Phi and phi cancel where the cut variable's variance is small: in the
     # tail and in narrow intervals. There the density is smooth: integrate it instead.
