@@ -81,8 +81,10 @@ def record(model: str, split: int, size: int, **scores) -> dict:
 
 
 def test_the_table_stands_beside_the_papers():
-    records = [record("isbor", s, 750, absolute=0.4 + 0.02 * s) for s in (1, 2)]
-    records += [record("ep", s, 750, n_relevance=None) for s in (1, 2)]
+    records = [
+        record("isbor", s, 750, absolute_median=0.4 + 0.02 * s, absolute=0.5) for s in (1, 2)
+    ]
+    records += [record("ep", s, 750, n_relevance=None, absolute_median=0.4) for s in (1, 2)]
     text = to_markdown(make_page(EXPERIMENTS["isbor-table3"], records))
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -91,6 +93,7 @@ def test_the_table_stands_beside_the_papers():
     ]
     assert rows[0][:6] == ["swd", "750", "EP", "2", "**40.00±0.00**", "41.00±3.00"]
     assert rows[1][2:6] == ["ISBOR", "2", "43.00±1.41", "43.00±2.00"]
+    assert rows[1][7] == "50.00±0.00"  # by mode
     assert rows[1][8:] == ["6.0", "58.5", "2.0", "1.35"]
     assert rows[0][8:] == ["–", "–", "2.0", "205.6"]
     assert rows[2][1:] == ["58±3", "41±3", "41±3", "52±6", "56±4", "43±2"]  # all published
