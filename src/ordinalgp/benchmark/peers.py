@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ordinalgp.benchmark.experiments import Experiment
 
 PEERS = (
-    *("ep", "map", "sklearn-gpc", "sklearn-boosting", "statsmodels", "mord"),
+    *("ep", "map", "plsor", "isbor"),
+    *("sklearn-gpc", "sklearn-boosting", "statsmodels", "mord"),
     *("skordinal-nnpom", "skordinal-svor"),
 )
 MEASURES = {
