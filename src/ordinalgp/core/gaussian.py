@@ -20,6 +20,7 @@ from ordinalgp.core.room import Room, matrix
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
 _WEAK_SITE = 1e-4
+_FAINT = 1e-6  # smallest share of the largest site's scale that a preconditioner divides by
 _STRIP = 128  # rows at a time that stay in the cache
 
 
@@ -101,6 +102,9 @@ class Posterior(Protocol):
     def shifted(self, nu: FloatArray) -> Self:
         """The posterior under sites with the same precisions and other shifts: O(n^2)."""
 
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        """(I + A' T A K)^-1 v, (N,), nearly where a site says nothing; for A = I."""
+
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
 
@@ -171,6 +175,8 @@ class _FewProjections:
         self._S = S = np.sqrt(self._T)
         self._triangle = Triangle(_scaled(P, S, matrix(room, "factor", len(P))))
         self.half_log_det = self._triangle.half_log_det
+        if room is not None:
+            room.posterior = self
         self._move(sites.nu)
 
     def _move(self, nu: FloatArray) -> None:
@@ -195,6 +201,11 @@ class _FewProjections:
         rest = np.where(live, 0.0, shift)
         offset = self._g0 + self._P @ rest if np.any(rest) else self._g0
         return S * self._triangle.solve(scaled - S * offset) + rest
+
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        # (I + T P)^-1 = S B^-1 S^-1; what is divided by must not be nothing.
+        S = np.maximum(self._S, max(_FAINT * np.max(self._S), np.finfo(float).tiny))
+        return S * self._triangle.solve(v / S)
 
     @cached_property
     def _variances(self) -> FloatArray:
@@ -273,6 +284,10 @@ class _ManyProjections:
     def observed(self) -> Moments:
         spread = self._copies.spread
         return Moments(spread(self._A.apply(self.mean)), spread(self._variances))
+
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        half = self._half_covariance
+        return v - self._precision @ (half.T @ (half @ v))
 
     def inverse(self) -> FloatArray:
         half = self._half_covariance @ self._precision

@@ -8,9 +8,12 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior
 from ordinalgp.core.likelihoods import Smoothed
 from ordinalgp.core.problem import Approximation, Problem, Start, match
+from ordinalgp.core.projections import Identity
 
 _COAST = 6  # rounds with held curvatures between two Newton steps
+_STEPS, _MOST, _ENOUGH = 8, 10, 0.03  # Newton steps by iteration, rounds of each, and its goal
 _CHEAP = 50  # latent values up to which a factorisation costs less than the likelihood
+_TOLERABLE = 3.0  # nats an observation that a start may cost before another is tried
 _ROUNDING = 1e-12
 
 
@@ -28,23 +31,28 @@ class _Mode:
 def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -> Approximation:
     """Newton's method for the posterior mode (Alg. 3.1 of [Rasmussen06]_), with halving."""
     mode = _first_mode(problem, start)
-    prior_precision = len(problem.K) / max(np.trace(problem.K), np.finfo(float).tiny)
+    direct = len(problem.K) > _CHEAP and isinstance(problem.projection, Identity)
+    if direct and problem.room is not None and problem.room.posterior is not None:
+        # In a search the factorisation at the last hyperparameters will do for most of the way.
+        # The one at the mode, which the gradient needs, is then the only one to make.
+        mode = _approach(problem, mode, problem.room.posterior, tol)
     change, stuck = np.inf, 0
     for sweep in range(1, max_sweeps + 1):  # noqa: B007 (read after the loop)
         sites = match(mode.smoothed, mode.at)
         posterior = problem.condition(sites)
-        scale = np.sqrt(sites.tau + prior_precision)
         last, old = change, mode
-        mode = _line_search(problem, old, posterior)
-        change = float(np.max(scale * np.abs(mode.at.mean - old.at.mean)))
+        mode = _line_search(problem, old, posterior.weights, posterior.mean)
+        change = float(np.max(_change(problem, old, mode)))
         # Newton squares its error; one that neither moves closer nor climbs is at rounding.
         flat = mode.height - old.height <= _slack(old.height) and change >= last / 2
         stuck = stuck + 1 if flat else 0
         converged = change <= tol or stuck == 3
         if converged:
             break
-        if len(problem.K) > _CHEAP:
-            mode = _coast(problem, mode, posterior, sites.tau, tol / scale)
+        if direct:
+            mode = _approach(problem, mode, posterior, tol)
+        elif len(problem.K) > _CHEAP:
+            mode = _coast(problem, mode, posterior, sites.tau, tol)
     marginal = Moments(mode.at.mean, posterior.observed().var)
     return Approximation(
         posterior, sites, marginal, mode.at, mode.smoothed, sweep, change, converged
@@ -71,20 +79,72 @@ def _first_mode(problem: Problem, start: Start | None) -> _Mode:
     """Start at the prior mean, or at the last mode's weights where they are higher."""
     n = len(problem.K)
     h = np.zeros(n) if problem.prior_mean is None else problem.prior_mean
+    warm = None
+    if start is not None:
+        warm = _mode_at(problem, start.weights, h + problem.K @ start.weights)
+        if warm.height > -_TOLERABLE * np.sum(problem.counts):
+            return warm
     cold = _mode_at(problem, np.zeros(n), h)
-    if start is None:
-        return cold
-    weights = start.weights
-    warm = _mode_at(problem, weights, h + problem.K @ weights)
-    return warm if warm.height > cold.height else cold
+    return warm if warm is not None and warm.height > cold.height else cold
 
 
-def _line_search(problem: Problem, mode: _Mode, target: Posterior) -> _Mode:
+def _change(problem: Problem, old: _Mode, new: _Mode) -> FloatArray:
+    """Movements in standard deviations of a posterior that is at most as narrow as the true one."""
+    prior_precision = len(problem.K) / max(np.trace(problem.K), np.finfo(float).tiny)
+    scale = np.sqrt(prior_precision - old.smoothed.d2)
+    moved: FloatArray = scale * np.abs(new.at.mean - old.at.mean)
+    return moved
+
+
+def _approach(problem: Problem, mode: _Mode, known: Posterior, tol: float) -> _Mode:
+    """Newton's method, its equations solved by iteration with a factorisation that is at hand."""
+    for _ in range(_STEPS):
+        step, left = _newton_step(problem, mode, known)
+        if not left < 0.5:
+            break
+        old = mode
+        mode = _line_search(problem, old, old.weights + step, old.f + problem.K @ step)
+        change = float(np.max(_change(problem, old, mode)))
+        # What remains: the part of the step not solved for, and Newton's own error.
+        if change * max(change, left) <= tol:
+            break
+    return mode
+
+
+def _newton_step(problem: Problem, mode: _Mode, known: Posterior) -> tuple[FloatArray, float]:
+    """Solve (I + W K) step = d1 - weights by conjugate residuals; the share that is left.
+
+    In these variables an error of the solution is one of the posterior covariance times the
+    residual: nothing magnifies it. ``known`` may belong to other hyperparameters.
+    """
+    K, W = problem.K, -problem.counts * mode.smoothed.d2
+    rest = problem.counts * mode.smoothed.d1 - mode.weights
+    size = last = float(np.linalg.norm(rest))
+    step = np.zeros_like(rest)
+    directions, images = np.empty((2, _MOST, len(rest)))
+    for k in range(_MOST):
+        if not last > _ENOUGH * size:
+            break
+        direction = known.without_sites(rest)
+        image = direction + W * (K @ direction)
+        mix = images[:k] @ image
+        image -= mix @ images[:k]
+        direction -= mix @ directions[:k]
+        length = np.linalg.norm(image)
+        images[k], directions[k] = image / length, direction / length
+        along = images[k] @ rest
+        step += along * directions[k]
+        rest = rest - along * images[k]
+        last = float(np.linalg.norm(rest))
+    return step, last / size if size > 0 else 0.0
+
+
+def _line_search(problem: Problem, mode: _Mode, weights: FloatArray, f: FloatArray) -> _Mode:
     """Go to the Newton target, or half way, and so on, until the density does not fall."""
     step = 1.0
     while step > 1e-9:
-        weights = mode.weights + step * (target.weights - mode.weights)
-        new = _mode_at(problem, weights, mode.f + step * (target.mean - mode.f))
+        moved = mode.weights + step * (weights - mode.weights)
+        new = _mode_at(problem, moved, mode.f + step * (f - mode.f))
         if new.height >= mode.height - _slack(mode.height):
             return new
         step /= 2
@@ -92,7 +152,7 @@ def _line_search(problem: Problem, mode: _Mode, target: Posterior) -> _Mode:
 
 
 def _coast(
-    problem: Problem, mode: _Mode, posterior: Posterior, tau: FloatArray, tol: FloatArray
+    problem: Problem, mode: _Mode, posterior: Posterior, tau: FloatArray, tol: float
 ) -> _Mode:
     """Go on with the curvatures, and so the factorisation, of the last step: O(n^2) a round."""
     for _ in range(_COAST):
@@ -100,8 +160,7 @@ def _coast(
         new = _mode_at(problem, target.weights, target.mean)
         if not new.height > mode.height:
             break
-        moved = np.abs(new.at.mean - mode.at.mean)
-        mode = new
-        if np.all(moved <= tol):
+        old, mode = mode, new
+        if np.max(_change(problem, old, mode)) <= tol:
             break
     return mode
