@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from ordinalgp.core.contraction import kernel_matrix
+from ordinalgp.core.contraction import kernel_matrix, kernel_slope
 from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Identity
@@ -21,6 +21,8 @@ KERNELS = [
     ConstantKernel(2.0) * RBF([0.5, 1.0, 2.0]),
     ConstantKernel(2.0) * Matern(0.7, nu=2.5),
     RBF(0.7) * RBF(1.4),
+    ConstantKernel(2.0, "fixed") * RBF(0.7),
+    RBF(0.7, "fixed") * ConstantKernel(2.0),
     ConstantKernel(2.0) * RBF(0.7) + WhiteKernel(0.3),
 ]
 
@@ -49,6 +51,38 @@ def test_far_out_rows_give_finite_matrices(scale):
     assert_allclose(np.diagonal(K), 2.0)
 
 
+def symmetric(n, seed=4):
+    A = np.random.default_rng(seed).normal(size=(n, n))
+    return A + A.T
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_slopes_are_those_of_scikit_learn(kernel):
+    X, _ = rows(70)
+    K, gradient = kernel(X, eval_gradient=True)
+    slope = kernel_slope(kernel, X, symmetric(70), K, Room())
+    assert_allclose(slope, np.einsum("ij,ijp->p", symmetric(70), gradient), rtol=1e-10)
+
+
+def test_far_out_rows_give_finite_slopes():
+    X, _ = rows(20)
+    upstream, kernel = symmetric(20), ConstantKernel(2.0) * RBF(1e-3)
+    K = kernel_matrix(kernel, 1e180 * X, Room())  # twice the identity
+    slope = kernel_slope(kernel, 1e180 * X, upstream, K, Room())
+    assert_allclose(slope, [2.0 * np.trace(upstream), 0.0])
+
+
+@pytest.mark.parametrize("far", [0.3, 3.0])
+def test_the_mode_does_not_depend_on_the_last_factorisation(far):
+    X, y = rows()
+    smoothing, function = objective_named("laplace", "evidence")
+    likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.4)
+    ones = np.ones(len(X))
+    args = X, RBF(0.7), likelihood, Identity(len(X)), y, ones, smoothing, function
+    plain = Task(*args, tol=1e-10)
+    assert_same_along_a_search(plain, replace(plain, room=Room()), far=far, steps=12)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize(
     ("inference", "objective"), [("laplace", "evidence"), ("ep", "evidence"), ("ep", "bound")]
@@ -70,11 +104,11 @@ def test_least_squares_do_not_depend_on_the_room(kernel):
     assert_same_along_a_search(plain, plain.relaxed())
 
 
-def assert_same_along_a_search(plain, roomy):
+def assert_same_along_a_search(plain, roomy, far=0.3, steps=4):
     rng = np.random.default_rng(3)
     start = None
-    for _ in range(4):
-        theta = plain.theta + 0.3 * rng.normal(size=len(plain.theta))
+    for _ in range(steps):
+        theta = plain.theta + far * rng.normal(size=len(plain.theta))
         value, gradient, found = plain.evaluate(theta, start)
         again, slope, _ = roomy.evaluate(theta, start)
         assert_allclose(again, value, rtol=1e-12)

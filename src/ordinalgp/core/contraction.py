@@ -21,7 +21,7 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.room import Room
 from ordinalgp.kernels import ARDLinear
 
-__all__ = ["contract", "kernel_matrix"]
+__all__ = ["contract", "kernel_matrix", "kernel_slope"]
 
 Profile = Callable[[FloatArray], FloatArray]  # of a block of r^2, which it may overwrite
 Rows = Callable[[int, int], FloatArray]  # (i, j) -> r^2 from the rows i..j to the rows i..n
@@ -45,12 +45,10 @@ def kernel_matrix(kernel: sk.Kernel, X: Any, room: Room | None = None) -> FloatA
 
 def _in_room(kernel: sk.Kernel, X: Any, room: Room) -> FloatArray | None:
     """The RBF kernel, perhaps times a constant, from distances that the room keeps."""
-    multiple = type(kernel) is sk.Product
-    rbf, constant = _split(kernel) if multiple else (kernel, None)
-    if type(rbf) is not sk.RBF or np.ndim(rbf.length_scale):
+    parts = _isotropic(kernel)
+    if parts is None:
         return None
-    if multiple and type(constant) is not sk.ConstantKernel:
-        return None
+    rbf, constant = parts
     r2 = room.distances(X)
     factor = np.float64(-0.5) / rbf.length_scale / rbf.length_scale
     K = room.matrix("kernel", len(r2))
@@ -63,6 +61,38 @@ def _in_room(kernel: sk.Kernel, X: Any, room: Room) -> FloatArray | None:
             block *= constant.constant_value
         K[j:, i:j] = block[:, _BLOCK:].T
     return K
+
+
+def _isotropic(kernel: sk.Kernel) -> tuple[sk.RBF, sk.ConstantKernel | None] | None:
+    """The two factors of an RBF kernel with one length scale, perhaps times a constant."""
+    multiple = type(kernel) is sk.Product
+    rbf, constant = _split(kernel) if multiple else (kernel, None)
+    if type(rbf) is not sk.RBF or np.ndim(rbf.length_scale):
+        return None
+    if multiple and type(constant) is not sk.ConstantKernel:
+        return None
+    return rbf, constant
+
+
+def kernel_slope(
+    kernel: sk.Kernel, X: Any, upstream: FloatArray, K: FloatArray, room: Room | None = None
+) -> FloatArray:
+    """``contract``, by one pass over distances that the room keeps where that will do."""
+    parts = None if room is None else _isotropic(kernel)
+    if room is None or parts is None:
+        return contract(kernel, X, upstream, K=K)
+    (rbf, constant), r2, sums = parts, room.distances(X), np.zeros(2)
+    for i in range(0, len(K), _BLOCK):
+        j = i + _BLOCK
+        block = upstream[i:j, i:] * K[i:j, i:]
+        block[:, :_BLOCK] *= 0.5  # pairs within the block are met twice, all others once
+        sums += np.sum(block), np.einsum("ij,ij->", block, r2[i:j, i:])
+    if not np.all(np.isfinite(sums)):  # squares of huge inputs overflow; the general rule clips
+        return contract(kernel, X, upstream, K=K)
+    slopes = [(constant, 2.0 * sums[0]), (rbf, 2.0 * sums[1] / rbf.length_scale**2)]
+    if constant is not None and kernel.k1 is rbf:
+        slopes.reverse()
+    return np.array([slope for part, slope in slopes if part is not None and part.n_dims])
 
 
 @singledispatch

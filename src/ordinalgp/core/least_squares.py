@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.contraction import contract, kernel_matrix
+from ordinalgp.core.contraction import kernel_matrix, kernel_slope
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, mirrored
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Projection
@@ -121,7 +121,7 @@ class LeastSquaresTask(Trainable):
         K = kernel_matrix(task.kernel, self.X, self.room)
         out = task.leave_out(K)
         value, d_kernel, d_likelihood = task._adjoint(out)
-        slope = contract(task.kernel, self.X, d_kernel, K=K)
+        slope = kernel_slope(task.kernel, self.X, d_kernel, K, self.room)
         return value, np.concatenate([slope, d_likelihood]), out
 
     def _adjoint(self, out: LeftOut) -> tuple[float, FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.bound import ep_bound
-from ordinalgp.core.contraction import contract, kernel_matrix
+from ordinalgp.core.contraction import kernel_matrix, kernel_slope
 from ordinalgp.core.inference import infer
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
@@ -111,7 +111,7 @@ class Task(Trainable):
         task = self.at(theta)
         problem = task.problem()
         evaluation = self.objective(problem, task.infer(problem, start))
-        slope = contract(task.kernel, self.X, evaluation.d_kernel, K=problem.K)
+        slope = kernel_slope(task.kernel, self.X, evaluation.d_kernel, problem.K, self.room)
         gradient = np.concatenate([slope, evaluation.d_likelihood])
         return evaluation.value, gradient, evaluation.approximation
 
