@@ -367,6 +367,17 @@ def test_the_fallback_takes_over(monkeypatch):
     assert_allclose(found.sites.tau, expected.sites.tau, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize(("noise", "variance"), [(1e-3, 1e3), (1e-6, 1.0), (1e-8, 1e3)])
+def test_one_site_at_a_time_survives_variances_without_digits(noise, variance):
+    """Equal inputs, unequal labels, hardly any noise: rounding leaves variances below zero."""
+    y = np.array([0, 1, 2, 1, 0, 2, 1, 1])
+    likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], noise)
+    problem = ordinal(np.full((8, 8), variance), y, likelihood)
+    found = ep_module.propagate_in_turn(problem, 60, 1e-6)
+    for values in (found.sites.tau, found.sites.nu, found.marginal.mean, found.marginal.var):
+        assert np.all(np.isfinite(values))
+
+
 @pytest.mark.parametrize("projection", [Differences([0, 1, 4, 2], [3, 2, 0, 5], 6), Identity(6)])
 def test_one_site_at_a_time_with_any_projection(projection):
     rng = np.random.default_rng(0)
@@ -507,6 +518,11 @@ def test_conditioning_is_the_textbook_formula(pair, prior, weak):
     assert_allclose(observed.var, np.diag(A @ covariance @ A.T), rtol=1e-9)
     gain = np.linalg.inv(K) - np.linalg.inv(K) @ covariance @ np.linalg.inv(K)
     assert_allclose(posterior.inverse(), gain, rtol=1e-8, atol=1e-9)
+    many = A.shape[0] > A.shape[1]  # the other form knows it of single latent values only
+    if not weak and (many or isinstance(projection, Identity)):
+        v = rng.normal(size=n)
+        expected = np.linalg.solve(np.eye(n) + A.T @ T @ A @ K, v)
+        assert_allclose(posterior.without_sites(v), expected, rtol=1e-9, atol=1e-10)
     moments = posterior.predict(cross, np.diag(new))
     joint = new - cross @ gain @ cross.T
     assert_allclose(moments.mean, cross @ weights, rtol=1e-8, atol=1e-9)

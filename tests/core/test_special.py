@@ -100,8 +100,8 @@ def test_matches_fifty_digits(ours, truths, name, tolerance):
 
 
 def test_every_field_is_finite_even_at_absurd_distances():
-    lo = np.array([-np.inf, -1e8, 1e8, 1e12, -np.inf, -np.inf, 3.0])
-    hi = np.array([-1e8, 1e8, 1e8 + 1, np.inf, np.inf, -1e12, 3.0 + 1e-15])
+    lo = np.array([-np.inf, -1e8, 1e8, 1e12, -np.inf, -np.inf, 3.0, 1e200])
+    hi = np.array([-1e8, 1e8, 1e8 + 1, np.inf, np.inf, -1e12, 3.0 + 1e-15, np.inf])
     interval = cut_normal(lo, hi)
     for name in interval.__dataclass_fields__:
         assert np.all(np.isfinite(getattr(interval, name))), name
