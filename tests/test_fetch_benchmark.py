@@ -290,6 +290,7 @@ class Recorded(ThreadingHTTPServer):
         }
         self.answers |= {path: json.dumps(value).encode() for path, value in answers.items()}
         self.answers[f"/data/v1/download/{number}/recorded.arff"] = arff
+        self.answers[f"/data/v1/download/{number}"] = arff  # what scikit-learn 1.6 asks for
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -435,10 +436,11 @@ def replay(server, number):
     for part, short in parts.items():
         packed = (folder / f"api-v1-{short}-{number}.json.gz").read_bytes()
         server.answers[f"/api/v1/json/data/{part}{number}"] = gzip.decompress(packed)
-    description = json.loads(server.answers[f"/api/v1/json/data/{number}"])
-    url = urlparse(description["data_set_description"]["url"])
+    answer = json.loads(server.answers[f"/api/v1/json/data/{number}"])
+    description = answer["data_set_description"]
     (arff,) = (f for f in folder.iterdir() if f.name.endswith(".arff.gz"))
-    server.answers[url.path] = gzip.decompress(arff.read_bytes())
+    for path in (urlparse(description["url"]).path, f"/data/v1/download/{description['file_id']}"):
+        server.answers[path] = gzip.decompress(arff.read_bytes())
 
 
 def test_recorded_answers_for_machine_cpu(openml, monkeypatch):
