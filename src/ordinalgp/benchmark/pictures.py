@@ -46,24 +46,28 @@ def draw_curves(
         import matplotlib.pyplot as plt
     except ImportError:
         return ['No figure: it needs matplotlib, pip install "ordinalgp[plot]".']
-    wide = (4.6 * len(panels), 3.8)
+    wide = (4.6 * len(panels), 4.2)
     picture, axes = plt.subplots(1, len(panels), figsize=wide, layout="constrained", squeeze=False)
+    models = present(list(registry), list(records), "model")
+    styles = dict(zip(models, cycle(_STYLES), strict=False))  # the same in every panel
+    lines = {}
     for ax, panel in zip(axes[0], panels, strict=True):
         shown = select(records, dataset=panel.dataset) if panel.dataset else list(records)
         shown = [r for r in shown if r.get(panel.measure) is not None]
-        models = present(list(registry), shown, "model")
-        for model, (color, line, marker) in zip(models, cycle(_STYLES), strict=False):
+        for model in present(models, shown, "model"):
             sizes, mean, error = curve(select(shown, model=model), panel.measure)
+            color, line, marker = styles[model]
             style = {"color": color, "linestyle": line, "marker": marker}
-            label = registry[model].label
             size = {"markersize": 4, "capsize": 2}
-            ax.errorbar(
-                sizes, panel.scale * mean, panel.scale * error, label=label, **style, **size
-            )
+            heights = panel.scale * mean, panel.scale * error
+            lines[registry[model].label] = ax.errorbar(sizes, *heights, **style, **size)
         ax.set(xlabel=x, ylabel=panel.label, title=panel.dataset or "")
         if panel.log:
             ax.set(xscale="log", yscale="log")
-        ax.legend(frameon=False, fontsize=8)
+    # Below the panels, where it covers nothing.
+    columns = min(len(lines), 3 * len(panels))
+    place = {"loc": "outside lower center", "ncols": columns}
+    picture.legend(list(lines.values()), list(lines), frameon=False, fontsize=8, **place)
     picture.savefig(path, dpi=110)
     plt.close(picture)
     return [Picture(path.name, caption)]
