@@ -13,7 +13,7 @@ from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_number, check_option
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Found, Task, objective_named
 
@@ -219,14 +219,17 @@ class OrdinalGPClassifier(GPState, LargeClassifier):
         self.evidence_path_ = found.path
         self.converged_ = bool(final.converged and found.converged)
         self.n_iter_ = final.n_sweeps
-        self._keep(task.at(found.theta), final.sites, final.posterior)
+        self._keep(task.at(found.theta), final.sites)
         return self
 
-    def _keep(self, task: Task, sites: Sites, posterior: Posterior | None = None) -> None:
-        """Set everything that follows from the hyperparameters and the sites."""
+    def _keep(self, task: Task, sites: Sites) -> None:
+        """Set everything that follows from the hyperparameters and the sites.
+
+        The posterior is computed from these alone, so that a saved model has it to the last bit.
+        """
         self._fitted_task, self._sites, self._support = task, sites, task.X
         self._name_likelihood(task)
-        self._posterior = task.problem().condition(sites) if posterior is None else posterior
+        self._posterior = task.problem().condition(sites)
         self._posterior.observed()  # finishes the factor, which is then only read
 
     def _name_likelihood(self, task: Any) -> None:
