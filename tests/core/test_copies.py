@@ -11,11 +11,11 @@ from ordinalgp import PreferenceGP
 
 
 def moments(log_density, centre, width):
-    """Log mass, mean and variance of a density on the line, by the trapezium rule."""
-    u = centre + width * np.linspace(-12, 12, 400_001)
+    """Log mass, mean and variance of a density on the line, by sums over a fine grid."""
+    u = centre + width * np.linspace(-12, 12, 100_001)
     logs = log_density(u)
     p = np.exp(logs - logs.max())
-    mass = np.trapezoid(p, u) if hasattr(np, "trapezoid") else np.trapz(p, u)
+    mass = np.sum(p) * (u[1] - u[0])
     share = p * (u[1] - u[0]) / mass
     mean = share @ u
     return logs.max() + np.log(mass), mean, share @ (u - mean) ** 2
