@@ -34,7 +34,6 @@ from ordinalgp._validation import (
     check_weights,
     class_positions,
 )
-from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.margins import SymmetricProbit
 from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
@@ -144,6 +143,8 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
     ['Ajax', 'Celtic', 'Bayern']
     """
 
+    _kernel_words = ("independent",)
+
     def __init__(
         self,
         kernel: Any = None,
@@ -198,20 +199,18 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
         PreferenceGP
             The fitted estimator itself.
         """
+        return self._unless_it_fails(self._fit_comparisons, X, comparisons, outcomes, sample_weight)
 
-        def fit() -> None:
-            items, kernel, item_of_row = self._read_items(X)
-            names = getattr(self, "items_", None)
-            pairs = check_comparisons(comparisons, len(item_of_row), names)
-            coded = encode_outcomes(outcomes, self.levels, len(pairs))
-            weights = check_weights(sample_weight, len(pairs))
-            sides = "alike" if self.position_bias == "none" else "apart"
-            pairs = item_of_row[pairs]
-            observed = merge_comparisons(pairs, coded, weights, len(items), sides=sides)
-            self._fit(items, kernel, observed, coded, weights)
-
-        self._whole(fit)
-        return self
+    def _fit_comparisons(self, X: Any, comparisons: Any, outcomes: Any, sample_weight: Any) -> Self:
+        items, kernel, item_of_row = self._read_items(X)
+        names = getattr(self, "items_", None)
+        pairs = check_comparisons(comparisons, len(item_of_row), names)
+        coded = encode_outcomes(outcomes, self.levels, len(pairs))
+        weights = check_weights(sample_weight, len(pairs))
+        sides = "alike" if self.position_bias == "none" else "apart"
+        pairs = item_of_row[pairs]
+        observed = merge_comparisons(pairs, coded, weights, len(items), sides=sides)
+        return self._fit(items, kernel, observed, coded, weights)
 
     def fit_relations(self, X: Any, A: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find hyperparameters and posterior from relations between any number of items.
@@ -237,20 +236,18 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
         PreferenceGP
             The fitted estimator itself.
         """
+        return self._unless_it_fails(self._fit_relations, X, A, y, sample_weight)
 
-        def fit() -> None:
-            items, kernel, item_of_row = self._read_items(X)
-            matrix = check_relations(A, len(item_of_row))
-            rows = np.arange(len(item_of_row))
-            shape = (len(rows), len(items))
-            fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)), shape=shape)
-            coded = encode_outcomes(y, self.levels, matrix.shape[0], "y")
-            weights = check_weights(sample_weight, matrix.shape[0])
-            observed = merge_relations(sparse.csr_array(matrix @ fold), coded, weights)
-            self._fit(items, kernel, observed, coded, weights)
-
-        self._whole(fit)
-        return self
+    def _fit_relations(self, X: Any, A: Any, y: Any, sample_weight: Any) -> Self:
+        items, kernel, item_of_row = self._read_items(X)
+        matrix = check_relations(A, len(item_of_row))
+        rows = np.arange(len(item_of_row))
+        shape = (len(rows), len(items))
+        fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)), shape=shape)
+        coded = encode_outcomes(y, self.levels, matrix.shape[0], "y")
+        weights = check_weights(sample_weight, matrix.shape[0])
+        observed = merge_relations(sparse.csr_array(matrix @ fold), coded, weights)
+        return self._fit(items, kernel, observed, coded, weights)
 
     def _read_items(self, X: Any) -> tuple[FloatArray, Any, IntArray]:
         """Distinct items, the kernel at the start, and which item each row of X is."""
@@ -274,15 +271,14 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
         observed: Observations,
         outcomes: Outcomes,
         weights: FloatArray,
-    ) -> None:
+    ) -> Self:
         reject_all_ties(outcomes, weights)
         self.levels_ = outcomes.levels
-        self._search(self._task(items, kernel, observed, len(outcomes.levels)))
+        task = self._task(items, kernel, observed, len(outcomes.levels))
+        return self._settle(task, self._maximise(task))
 
     def _check_parameters(self) -> None:
-        self._check_search_parameters()
-        if isinstance(self.kernel, str):
-            check_option("kernel", self.kernel, ("independent",))
+        super()._check_parameters()
         check_option("position_bias", self.position_bias, ("none", "learned"))
         if isinstance(self.noise, str):
             check_option("noise", self.noise, ("learned",))
@@ -344,9 +340,8 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
             tol=self.tol,
         )
 
-    def _keep(self, task: Task, sites: Sites) -> None:
-        super()._keep(task, sites)
-        self.likelihood_ = cast(SymmetricProbit, task.likelihood)
+    def _name_likelihood(self, task: Task) -> None:
+        self.kernel_, self.likelihood_ = task.kernel, cast(SymmetricProbit, task.likelihood)
         self.noise_, self.margins_ = self.likelihood_.noise, self.likelihood_.margins
         self.position_bias_ = self.likelihood_.bias
 
