@@ -9,6 +9,8 @@ import argparse
 import json
 import os
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,35 @@ from ordinalgp.datasets import make_sine_comparisons
 
 ROOT = Path(__file__).resolve().parents[1]
 Array = NDArray[np.float64]
-# problem: (random pairs to begin with, pairs in a batch, last number of pairs by strategy)
-PLANS: dict[str, tuple[int, int, dict[str, int]]] = {
-    "sine": (6, 3, {"information": 36, "random": 60}),
-    "boston": (40, 20, {"information": 200, "random": 400}),
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a problem is asked about: ``first`` random pairs, then batches up to ``last`` pairs."""
+
+    first: int
+    last: dict[str, int]
+    batch: Callable[[str, int], int]
+    """pairs asked for next, by strategy, when there are n"""
+    levels: tuple[int, ...]
+    """numbers of random pairs at which choice is compared"""
+
+
+def growing(strategy: str, n: int) -> int:
+    """A tenth of what there is, 5 to 20; random pairs need no refits, only points of a curve."""
+    return min(max(n // 10, 5), 20) if strategy == "information" else min(max(n // 2, 10), 60)
+
+
+PLANS = {
+    "sine": Plan(
+        6, {"information": 36, "random": 60}, lambda s, n: 3 if s[0] == "i" else 6, (27, 38, 49, 60)
+    ),
+    "boston": Plan(
+        10,
+        {"information": 360, "random": 700},
+        growing,
+        (60, 80, 100, 150, 200, 250, 300, 400, 500, 600, 700),
+    ),
 }
 
 
@@ -39,20 +66,22 @@ def problem(name: str, seed: int) -> tuple[Array, Array]:
 
 
 def ask(name: str, seed: int, strategy: str) -> list[tuple[int, float]]:
-    """Number of comparisons and error, after each batch."""
-    X, y = problem(name, seed)
-    first, batch, last = PLANS[name]
-    batch *= 1 if strategy == "information" else 2
-    pairs, _ = draw_pairs(y, first, seed)
+    """Number of comparisons and error, after each batch; pairs with equal targets are not asked."""
+    (X, y), plan = problem(name, seed), PLANS[name]
+    pairs, _ = draw_pairs(y, plan.first, seed)
     _, test = draw_pairs(y, 0, seed + 10_000)
+    left, right = np.triu_indices(len(y), 1)
+    tied = np.column_stack([left, right])[y[left] == y[right]]
     path = []
     while True:
         model = PreferenceGP(random_state=seed + len(pairs)).fit(X, pairs)
         path.append((len(pairs), wrong_order(model.predict(X), test)))
-        if len(pairs) >= last[strategy]:
+        left_over = plan.last[strategy] - len(pairs)
+        if left_over <= 0:
             return path
-        new = model.suggest_pairs(X, batch, strategy=strategy, exclude=pairs)
-        new = new[y[new[:, 0]] != y[new[:, 1]]]
+        batch = min(plan.batch(strategy, len(pairs)), left_over)
+        known = np.vstack([pairs, tied])
+        new = model.suggest_pairs(X, batch, strategy=strategy, exclude=known)
         left_wins = (y[new[:, 0]] > y[new[:, 1]])[:, None]
         pairs = np.vstack([pairs, np.where(left_wins, new, new[:, ::-1])])
 
@@ -64,23 +93,23 @@ def curves(records: list[dict[str, Any]], name: str) -> dict[str, tuple[Array, A
         paths = [r["path"] for r in records if (r["problem"], r["strategy"]) == (name, strategy)]
         if paths:
             last = min(path[-1][0] for path in paths)
-            grid = np.arange(PLANS[name][0], last + 1)
+            grid = np.arange(PLANS[name].first, last + 1)
             each = [np.interp(grid, *np.transpose(path)) for path in paths]
             out[strategy] = (grid.astype(float), np.mean(each, axis=0), len(paths))
     return out
 
 
 def savings(records: list[dict[str, Any]], name: str) -> list[tuple[float, int, float]]:
-    """(error, comparisons at random, share of them needed by choice) at several sizes."""
+    """(error, comparisons at random, share of them after which choice stays at or below it)."""
     found = curves(records, name)
     (grid, chosen, _), (sizes, random, _) = found["information"], found["random"]
-    first, _, last = PLANS[name]
     rows = []
-    for size in np.linspace(first + 0.4 * (last["random"] - first), last["random"], 4).astype(int):
+    for size in PLANS[name].levels:
         target = random[sizes == size][0]
-        reached = np.flatnonzero(chosen <= target)
-        share = grid[reached[0]] / size if len(reached) else np.nan
-        rows.append((float(target), int(size), float(share)))
+        above = np.flatnonzero(chosen > target)
+        needed = grid[above[-1]] + 1 if len(above) else grid[0]
+        share = needed / size if needed <= grid[-1] else np.nan
+        rows.append((float(target), size, float(share)))
     return rows
 
 
@@ -103,7 +132,7 @@ def main() -> None:
                         os.fsync(results.fileno())
     for name in options.problems:
         for error, size, share in savings(read_records(options.output), name):
-            last = PLANS[name][2]["information"] / size
+            last = PLANS[name].last["information"] / size
             needed = f"above {last:.0%}" if np.isnan(share) else f"{share:.0%}"
             print(f"| {name} | {100 * error:.1f} % | {size} | {needed} |")
 

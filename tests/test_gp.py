@@ -691,7 +691,7 @@ def test_predictions_in_blocks_are_predictions(monkeypatch):
     query = np.random.default_rng(2).normal(size=(23, 2))
     model = quick().fit(X, y)
     whole = model.category_proba(query)
-    monkeypatch.setattr("ordinalgp._latent._PREDICT_BLOCK", 4 * len(X))
+    monkeypatch.setattr("ordinalgp._evidence._PREDICT_BLOCK", 4 * len(X))
     assert_allclose(model.category_proba(query), whole, rtol=1e-12)
 
 

@@ -393,10 +393,17 @@ def test_comparison_probabilities_follow_from_the_joint_posterior(fitted, tied):
     assert_allclose(proba, tied.comparison_proba(X[j], X[i])[:, ::-1], rtol=1e-7)
 
 
-def test_many_comparisons_are_computed_in_blocks(fitted):
-    i, j = RNG.integers(0, 12, (2, 600))
-    whole = fitted.comparison_proba(X[i], X[j])
-    assert_allclose(whole[250:270], fitted.comparison_proba(X[i[250:270]], X[j[250:270]]))
+@pytest.mark.parametrize("kernel", [None, RBF(2.0) + WhiteKernel(0.3)])
+def test_few_and_many_comparisons_are_computed_alike(kernel):
+    """300 pairs of new items go block by block; 600 of the 12 by their joint posterior."""
+    model = PreferenceGP(kernel).fit(X, PAIRS, WINS)
+    rng = np.random.default_rng(1)
+    for left, right in (rng.normal(size=(2, 300, 2)), X[rng.integers(0, 12, (2, 600))]):
+        whole = model.comparison_proba(left, right)
+        for row in (0, 255, 256, len(left) - 1):
+            mean, covariance = model.latent_mean_and_covariance([left[row], right[row]])
+            var = np.array([1, -1]) @ covariance @ [1, -1] + 2 * model.noise_**2
+            assert_allclose(whole[row], norm.cdf((mean[0] - mean[1]) / np.sqrt(var)), rtol=1e-9)
 
 
 def test_rank_is_by_utility_and_being_best_by_draws(fitted):

@@ -1,8 +1,8 @@
-"""What estimators that maximise an evidence over a ``Task`` have in common."""
+"""What estimators with one latent Gaussian process have in common: the search and the posterior."""
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,93 +12,142 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_kernel, check_number, check_option
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
-from ordinalgp.core.search import Found, Task, maximise, perturbed
+from ordinalgp.core.search import Found, Task, Trainable, maximise, perturbed
 
 _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 
 
-class EvidenceSearch:
-    """The search, its result, the evidence and the latent moments.
+class LatentSearch:
+    """Hyperparameters searched, and a latent posterior that predicts.
 
-    Subclasses have the parameters named below and set ``kernel_`` and ``likelihood_`` in ``_keep``.
+    Subclasses set ``kernel_``, ``_posterior``, ``_support`` and ``_fitted_task``.
     """
 
     kernel: Any
-    inference: str
     optimizer: Any
     n_restarts_optimizer: int
-    max_sweeps: int
-    tol: float
     n_jobs: int | None
     random_state: Any
     verbose: int
     kernel_: Any
-    _fitted_task: Task
-    _sites: Sites
     _posterior: Posterior
-    log_marginal_likelihood_value_: float
+    _support: FloatArray
+    """inputs whose covariance with new ones the posterior asks for"""
+    _prior_mean: float = 0.0
+    _fitted_task: Any
+    _kernel_words: tuple[str, ...] = ()
+    """what ``kernel`` can be besides a kernel"""
 
-    def _whole(self, fit: Callable[[], None]) -> None:
-        """Run ``fit``; whatever stops it, an interrupt too, leaves an old model whole."""
+    def _unless_it_fails(self, learn: Callable[..., Self], *data: Any) -> Self:
         before = self.__dict__.copy()
         try:
-            fit()
-        except BaseException:
+            return learn(*data)
+        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
 
-    def _check_search_parameters(self) -> None:
-        check_option("inference", self.inference, ("ep", "laplace"))
+    def _check_parameters(self) -> None:
+        if isinstance(self.kernel, str) and self._kernel_words:
+            check_option("kernel", self.kernel, self._kernel_words)
+        elif self.kernel is not None:
+            check_kernel(self.kernel)
         if self.optimizer is not None and not callable(self.optimizer):
             check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
         check_number("n_restarts_optimizer", self.n_restarts_optimizer, least=0)
+
+    def _maximise(self, task: Trainable) -> Found:
+        """Search from the first start and from random ones."""
+        return maximise(
+            task,
+            self._starts(task),
+            optimizer=self.optimizer,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+
+    def _starts(self, task: Trainable) -> list[FloatArray]:
+        rng = check_random_state(self.random_state)
+        first = task.theta if self.kernel is not None else self._rescaled(task)
+        return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts_optimizer)]
+
+    def _rescaled(self, task: Trainable) -> FloatArray:
+        """The default start; for inputs far from standardised the better of it and one to scale."""
+        theta, spread = task.theta, float(np.sqrt(np.mean(np.var(task.X, axis=0))))
+        if 1 / 3 < spread < 3 or spread == 0 or not np.isfinite(spread):
+            return theta
+        to_scale = theta.copy()
+        place = task.kernel.n_dims - 1  # the default kernel's length scale is its last parameter
+        to_scale[place] = np.clip(theta[place] + np.log(spread), *task.bounds[place])
+        return max(theta, to_scale, key=lambda start: task.evaluate(start)[0])
+
+    def _latent(self, X: FloatArray) -> Moments:
+        """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
+        block = max(1, _PREDICT_BLOCK // len(self._support))
+        parts = [self._latent_block(X[i : i + block]) for i in range(0, len(X), block)]
+        mean, var = (np.concatenate([getattr(p, k) for p in parts]) for k in ("mean", "var"))
+        return Moments(self._prior_mean + mean, var)
+
+    def _latent_block(self, X: FloatArray) -> Moments:
+        cross = self.kernel_(X, self._support)
+        return self._posterior.predict(cross, self.kernel_.diag(X))
+
+    def _checked_theta(self, theta: Any) -> FloatArray:
+        """Hyperparameters as given, or those found."""
+        task = self._fitted_task
+        theta = task.theta if theta is None else np.asarray(theta, dtype=float)
+        if theta.shape != task.theta.shape:
+            raise ValueError(
+                f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
+                f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
+            )
+        return theta
+
+
+class EvidenceSearch(LatentSearch):
+    """The search of an evidence over a ``Task``, and its result.
+
+    Subclasses say in ``_name_likelihood`` what the likelihood's parameters are called.
+    """
+
+    inference: str
+    max_sweeps: int
+    tol: float
+    _sites: Sites
+    log_marginal_likelihood_value_: float
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("inference", self.inference, ("ep", "laplace"))
         check_number("max_sweeps", self.max_sweeps, least=1)
         check_number("tol", self.tol, above=0)
-        if self.kernel is not None and not isinstance(self.kernel, str):
-            check_kernel(self.kernel)
 
-    def _search(self, task: Task) -> None:
-        """Maximise the evidence, infer once more at the maximum and keep the results."""
-        rng = check_random_state(self.random_state)
-        first = task.theta if self.kernel is not None else rescaled(task)
-        starts = [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts_optimizer)]
-        found = maximise(
-            task, starts, optimizer=self.optimizer, n_jobs=self.n_jobs, verbose=self.verbose
-        )
-        self._settle_at(task, found)
-
-    def _settle_at(self, task: Task, found: Found) -> None:
+    def _settle(self, task: Task, found: Found) -> Self:
+        """Infer once more at the hyperparameters found, and keep the results."""
         value, _, final = task.evaluate(found.theta, found.start)
         if not final.converged:
             warnings.warn(
                 f"{self.inference}: sites still move by {final.change:.1e} > tol={self.tol:.1e} "
                 f"after {final.n_sweeps} sweeps; raise max_sweeps.",
                 ConvergenceWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
         self.log_marginal_likelihood_value_ = value
         self.evidence_path_ = found.path
         self.converged_ = bool(final.converged and found.converged)
         self.n_iter_ = final.n_sweeps
         self._keep(task.at(found.theta), final.sites)
+        return self
 
     def _keep(self, task: Task, sites: Sites) -> None:
         """Set everything that follows from the hyperparameters and the sites."""
-        self._fitted_task, self._sites, self.kernel_ = task, sites, task.kernel
+        self._fitted_task, self._sites, self._support = task, sites, task.X
+        self._name_likelihood(task)
         self._posterior = task.problem().condition(sites)
         self._posterior.observed()  # finishes the factor, which is then only read
 
-    def _latent(self, X: FloatArray) -> Moments:
-        """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
-        block = max(1, _PREDICT_BLOCK // len(self._fitted_task.X))
-        parts = [self._latent_block(X[i : i + block]) for i in range(0, len(X), block)]
-        mean, var = (np.concatenate([getattr(p, k) for p in parts]) for k in ("mean", "var"))
-        return Moments(mean, var)
-
-    def _latent_block(self, X: FloatArray) -> Moments:
-        cross = self.kernel_(X, self._fitted_task.X)
-        return self._posterior.predict(cross, self.kernel_.diag(X))
+    def _name_likelihood(self, task: Any) -> None:
+        raise TypeError(f"{type(self).__name__} does not say what its parameters are called")
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False
@@ -123,22 +172,5 @@ class EvidenceSearch:
         check_is_fitted(self)
         if theta is None and not eval_gradient:
             return self.log_marginal_likelihood_value_
-        task = self._fitted_task
-        theta = task.theta if theta is None else np.asarray(theta, dtype=float)
-        if theta.shape != task.theta.shape:
-            raise ValueError(
-                f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
-                f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
-            )
-        value, gradient, _ = task.evaluate(theta)
+        value, gradient, _ = self._fitted_task.evaluate(self._checked_theta(theta))
         return (value, gradient) if eval_gradient else value
-
-
-def rescaled(task: Task) -> FloatArray:
-    """The default start; for inputs far from standardised the better of it and one to scale."""
-    theta, spread = task.theta, float(np.sqrt(np.mean(np.var(task.X, axis=0))))
-    if 1 / 3 < spread < 3 or spread == 0 or not np.isfinite(spread):
-        return theta
-    to_scale = theta.copy()
-    to_scale[0] = np.clip(theta[0] + np.log(spread), *task.bounds[0])
-    return max(theta, to_scale, key=lambda start: task.evaluate(start)[0])

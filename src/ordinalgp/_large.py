@@ -34,7 +34,7 @@ from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing
-from ordinalgp.core.search import Task, maximise
+from ordinalgp.core.search import Task
 from ordinalgp.core.streaming import InducedPosterior
 
 _EXACT_ROWS, _AUTO_POINTS = 2000, 512
@@ -180,14 +180,7 @@ class LargeClassifier(LatentClassifier):
         kernel = self._starting_kernel(subset.X)
         merged = merge_rows(subset.X, subset.codes, subset.counts, kernel)
         task: Task = self._task(merged, kernel, len(self.categories_))
-        found = maximise(
-            task,
-            self._starts(task),
-            optimizer=self.optimizer,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
-        return task.at(found.theta)
+        return task.at(self._maximise(task).theta)
 
     def _induced_task(self, exact: Task, sample: Chunk, Z: FloatArray) -> InducedTask:
         return InducedTask(

@@ -13,6 +13,13 @@ from ordinalgp.core.problem import match
 _FRESH = 2048  # pairs whose gain is computed again at a time
 
 
+def differences(mean: FloatArray, covariance: FloatArray, i: IntArray, j: IntArray) -> Moments:
+    """Moments of f[i] - f[j] for jointly normal f."""
+    own = np.diagonal(covariance)
+    var = own[i] + own[j] - 2 * covariance[i, j]
+    return Moments(mean[i] - mean[j], np.maximum(var, 0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Candidates:
     """Pairs of items that may be asked about."""
@@ -31,10 +38,7 @@ class Candidates:
 
     def moments(self, mean: FloatArray, covariance: FloatArray, which: IntArray) -> Moments:
         """Moments of the difference of each pair ``which``."""
-        i, j = self.left[which], self.right[which]
-        own = np.diagonal(covariance)
-        var = own[i] + own[j] - 2 * covariance[i, j]
-        return Moments(mean[i] - mean[j], np.maximum(var, 0.0))
+        return differences(mean, covariance, self.left[which], self.right[which])
 
 
 def most_informative(

@@ -1,28 +1,27 @@
 """Gaussian process ordinal regression: ``OrdinalGPClassifier``."""
 
-import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalgp._evidence import EvidenceSearch
 from ordinalgp._gp_state import GPState
 from ordinalgp._large import LargeClassifier, leave_out
 from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_number, check_option
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Sites
+from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.search import Found, Task, objective_named
+from ordinalgp.core.search import Task, objective_named
 
 # Noise at the start, in prior standard deviations of the latent function. Of the paper's start and
 # of level frequencies with noise 1, 0.5 and 0.3 the last lost least evidence on seven data sets.
 _START_NOISE = 0.3
 
 
-class OrdinalGPClassifier(GPState, LargeClassifier):
+class OrdinalGPClassifier(GPState, EvidenceSearch, LargeClassifier):
     """Classifier for ordered levels with a Gaussian process prior.
 
     A latent function with a Gaussian process prior runs over the inputs; thresholds cut its
@@ -166,15 +165,12 @@ class OrdinalGPClassifier(GPState, LargeClassifier):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_option("inference", self.inference, ("ep", "laplace"))
         check_option("objective", self.objective, ("evidence", "bound"))
         if self.inference == "laplace" and self.objective == "bound":
             raise ValueError(
                 "objective='bound' is defined for EP, but inference='laplace' was given. "
                 "Use inference='ep' or objective='evidence'."
             )
-        check_number("max_sweeps", self.max_sweeps, least=1)
-        check_number("tol", self.tol, above=0)
         if isinstance(self.inducing, str):
             check_option("inducing", self.inducing, ("auto",))
         elif self.inducing is not None and np.ndim(self.inducing) == 0:
@@ -204,33 +200,6 @@ class OrdinalGPClassifier(GPState, LargeClassifier):
             max_sweeps=self.max_sweeps,
             tol=self.tol,
         )
-
-    def _settle(self, task: Task, found: Found) -> Self:
-        """Infer once more at the hyperparameters found, and keep the results."""
-        value, _, final = task.evaluate(found.theta, found.start)
-        if not final.converged:
-            warnings.warn(
-                f"{self.inference}: sites still move by {final.change:.1e} > tol={self.tol:.1e} "
-                f"after {final.n_sweeps} sweeps; raise max_sweeps.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.log_marginal_likelihood_value_ = value
-        self.evidence_path_ = found.path
-        self.converged_ = bool(final.converged and found.converged)
-        self.n_iter_ = final.n_sweeps
-        self._keep(task.at(found.theta), final.sites)
-        return self
-
-    def _keep(self, task: Task, sites: Sites) -> None:
-        """Set everything that follows from the hyperparameters and the sites.
-
-        The posterior is computed from these alone, so that a saved model has it to the last bit.
-        """
-        self._fitted_task, self._sites, self._support = task, sites, task.X
-        self._name_likelihood(task)
-        self._posterior = task.problem().condition(sites)
-        self._posterior.observed()  # finishes the factor, which is then only read
 
     def _name_likelihood(self, task: Any) -> None:
         self.kernel_, self._link = task.kernel, task.likelihood
@@ -267,12 +236,10 @@ class OrdinalGPClassifier(GPState, LargeClassifier):
             Only if ``eval_gradient`` is true.
         """
         check_is_fitted(self)
-        if theta is None and not eval_gradient:
-            return self.log_marginal_likelihood_value_
-        if len(self._fitted_task.X) == 0:
+        asked = theta is not None or eval_gradient
+        if asked and len(self._fitted_task.X) == 0:
             raise ValueError(
                 "The evidence at other hyperparameters needs the training rows, which a model with "
                 "inducing points keeps only up to 20,000 rows and not in a file."
             )
-        value, gradient, _ = self._fitted_task.evaluate(self._checked_theta(theta))
-        return (value, gradient) if eval_gradient else value
+        return super().log_marginal_likelihood(theta, eval_gradient)

@@ -27,6 +27,7 @@ from ordinalgp.core.projections import (
     SparseRows,
     lift,
     sandwich,
+    squared_lengths,
 )
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -444,6 +445,9 @@ PROJECTIONS = {
     ),
     "basis-wide": (lambda B: (Basis(B), B))(RNG.normal(size=(4, N))),
     "basis-tall": (lambda B: (Basis(B), B))(RNG.normal(size=(12, N))),
+    "sparse-threes": (lambda B: (SparseRows(sparse.csr_array(B)), B))(
+        np.eye(N)[:5] - 2 * np.eye(N)[1:6] + np.eye(N)[2:]
+    ),
     "sparse": (lambda B: (SparseRows(B), B.toarray()))(some_sparse_rows(5)),
     "sparse-repeated": (lambda B: (SparseRows(B), B.toarray()))(
         some_sparse_rows(3)[[0, 1, 0, 2, 2]]
@@ -470,6 +474,15 @@ def test_projections_are_matrices(pair):
     assert_allclose(projection.scatter(tau), A.T @ np.diag(tau) @ A, atol=1e-13)
     assert_allclose(sandwich(projection, H + H.T), A @ (H + H.T) @ A.T, atol=1e-13)
     assert_allclose(lift(projection, G + G.T), A.T @ (G + G.T) @ A, atol=1e-13)
+    assert_allclose(squared_lengths(projection, H), np.sum((H @ A.T) ** 2, axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("apart", [1e-2, 1e-5, 1e-8])
+def test_lengths_of_small_differences_keep_their_digits(apart):
+    H = RNG.normal(size=(N, 1)) + apart * RNG.integers(-99, 99, size=(N, N)) / 64
+    A = Differences(*np.triu_indices(N, 1), N)
+    u = H[:, np.triu_indices(N, 1)[0]] - H[:, np.triu_indices(N, 1)[1]]
+    assert_allclose(squared_lengths(A, H), np.sum(u**2, axis=0), rtol=1e-9)
 
 
 def test_distinct_projections_are_those_of_the_matrix(pair):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ordinalgp._typing import BoolArray, FloatArray
+from ordinalgp._typing import FloatArray
+from ordinalgp.core.copies import settle_copies
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 
@@ -19,7 +20,6 @@ _SMALLEST_STEP, _SHRINK, _GROW = 0.1, 0.5, 1.5
 # 14 with two rounds, 9 with both; more of either changed nothing.
 _ROUNDS, _DEPTH = 2, 3
 _NEAR = 0.5  # extrapolate only within this distance of the fixed point
-_SETTLE = 30  # rounds among the copies of one observation
 _ROUNDING_CHANGE = 1e-6  # a change below this that does not shrink any more is rounding
 _LARGEST_CAVITY = 1e8  # in units of the marginal variance
 
@@ -50,38 +50,15 @@ def _target(problem: Problem, found: Approximation) -> Sites:
     """Where EP sends the sites, given the rest of the posterior.
 
     Copies of one observation would overshoot if each moved as if it were alone; they settle
-    among themselves first, which is a scalar iteration.
+    among themselves first.
     """
     target = match(found.smoothed, found.at)
     many = problem.counts > 1.0
     if not np.any(many):
         return target
     tau, nu = target.tau.copy(), target.nu.copy()
-    tau[many], nu[many] = _settle_copies(problem, found, many)
+    tau[many], nu[many] = settle_copies(problem, found, many)
     return Sites(tau, nu)
-
-
-def _settle_copies(
-    problem: Problem, found: Approximation, many: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sites that agree with their own copies, each iteration damped as its change demands."""
-    counts = problem.counts[many]
-    mean, var = found.marginal.mean[many], found.marginal.var[many]
-    tau, nu = found.sites.tau[many], found.sites.nu[many]
-    outer, shift = 1 / var - counts * tau, mean / var - counts * nu
-    step, last = np.ones_like(tau), np.full_like(tau, np.inf)
-    for _ in range(_SETTLE):
-        precision = np.maximum(outer + (counts - 1) * tau, 1 / (_LARGEST_CAVITY * var))
-        at = Moments((shift + (counts - 1) * nu) / precision, 1 / precision)
-        new = match(problem.smooth_some(many, at), at)
-        d_tau, d_nu = new.tau - tau, new.nu - nu
-        change = np.abs(d_tau) * at.var + np.abs(d_nu - d_tau * at.mean) * np.sqrt(at.var)
-        grew = change > last
-        step = np.where(grew, np.maximum(0.5 * step, 0.5 / counts), np.minimum(1.2 * step, 1.0))
-        last, tau, nu = change, tau + step * d_tau, nu + step * d_nu
-        if np.max(counts * change) <= 1e-3 * min(found.change, 1e-3):
-            break
-    return tau, nu
 
 
 def _blend(old: Sites, new: Sites, step: float) -> Sites:

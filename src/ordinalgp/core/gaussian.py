@@ -6,15 +6,16 @@ with more, factor K = F F' and then I + F' (A' T A) F.
 """
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.projections import Identity, Projection, lift, sandwich
+from ordinalgp.core.projections import Identity, Projection, lift, sandwich, squared_lengths
 from ordinalgp.core.room import Room, matrix
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
@@ -125,16 +126,20 @@ def condition(
     counts: FloatArray | None = None,
     prior_mean: FloatArray | None = None,
     room: Room | None = None,
+    root: Callable[[], FloatArray] | None = None,
 ) -> Posterior:
     """Condition f ~ N(prior_mean, K) on ``counts`` copies of each site.
 
-    With ``room``, the next posterior may be written over this one.
+    With ``room``, the next posterior may be written over this one. ``root`` gives the square root
+    of K, where it is known from before.
     """
     distinct, where = projection.distinct
     counts = np.ones_like(sites.tau) if counts is None else counts
     copies = _Copies(counts, where, distinct.shape[0])
-    form = _FewProjections if distinct.shape[0] <= distinct.shape[1] else _ManyProjections
-    return form(K, distinct, copies, sites, prior_mean, room)
+    if distinct.shape[0] <= distinct.shape[1]:
+        return _FewProjections(K, distinct, copies, sites, prior_mean, room)
+    F = square_root(K) if root is None else root()
+    return _ManyProjections(F, distinct, copies, sites, prior_mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,16 +252,14 @@ class _ManyProjections:
 
     def __init__(
         self,
-        K: FloatArray,
+        F: FloatArray,
         A: Projection,
         copies: _Copies,
         sites: Sites,
         prior_mean: FloatArray | None,
-        room: Room | None,
     ) -> None:
         self._A, self._copies = A, copies
-        self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
-        F = square_root(K)
+        self._h = np.zeros(len(F)) if prior_mean is None else prior_mean
         self._precision = A.scatter(copies.merge(sites.tau))
         B = _congruence(F, self._precision)
         B.flat[:: len(B) + 1] += 1.0
@@ -278,8 +281,7 @@ class _ManyProjections:
 
     @cached_property
     def _variances(self) -> FloatArray:
-        half = self._A.apply(self._half_covariance.T)
-        return np.maximum(np.einsum("mk,mk->m", half, half), np.finfo(float).tiny)
+        return np.maximum(squared_lengths(self._A, self._half_covariance), np.finfo(float).tiny)
 
     def observed(self) -> Moments:
         spread = self._copies.spread
@@ -332,11 +334,11 @@ def mirrored(upper: FloatArray) -> FloatArray:
 
 
 def _congruence(F: FloatArray, precision: FloatArray) -> FloatArray:
-    """F' precision F for symmetric ``precision``; half the work where F is triangular."""
+    """F' precision F for symmetric ``precision``; the upper triangle alone where F is lower."""
     if F.shape[0] != F.shape[1] or F[0, 1:].any():
         return F.T @ (precision @ F)
-    half = blas.dtrmm(1.0, F, precision.T, side=1, lower=1)
-    return np.ascontiguousarray(blas.dtrmm(1.0, F, half, lower=1, trans_a=1, overwrite_b=1).T)
+    product, _ = lapack.dsygst(precision.T, F, itype=2, lower=1)
+    return np.asarray(product).T
 
 
 def square_root(K: FloatArray) -> FloatArray:

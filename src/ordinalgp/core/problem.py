@@ -1,12 +1,13 @@
 """An inference problem, and the form of its answer."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, square_root
 from ordinalgp.core.likelihoods import Likelihood, Smoothed
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.room import Room
@@ -29,7 +30,12 @@ class Problem:
     def condition(self, sites: Sites) -> Posterior:
         """Posterior under Gaussian sites."""
         K, A, h = self.K, self.projection, self.prior_mean
-        return condition(K, A, sites, self.counts, h, self.room)
+        return condition(K, A, sites, self.counts, h, self.room, lambda: self.root)
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """Some F with K = F F'."""
+        return square_root(self.K)
 
     def smooth(self, at: Moments) -> Smoothed:
         """The smoothed log likelihood of every observation."""
