@@ -140,7 +140,10 @@ class EvidenceSearch(LatentSearch):
         return self
 
     def _keep(self, task: Task, sites: Sites) -> None:
-        """Set everything that follows from the hyperparameters and the sites."""
+        """Set everything that follows from the hyperparameters and the sites.
+
+        The posterior is computed from these alone, so that a saved model has it to the last bit.
+        """
         self._fitted_task, self._sites, self._support = task, sites, task.X
         self._name_likelihood(task)
         self._posterior = task.problem().condition(sites)

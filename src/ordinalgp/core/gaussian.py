@@ -103,8 +103,12 @@ class Posterior(Protocol):
     def shifted(self, nu: FloatArray) -> Self:
         """The posterior under sites with the same precisions and other shifts: O(n^2)."""
 
+    @property
+    def solves(self) -> bool:
+        """Whether ``without_sites`` is known: always but for few projections that are not f."""
+
     def without_sites(self, v: FloatArray) -> FloatArray:
-        """(I + A' T A K)^-1 v, (N,), nearly where a site says nothing; for A = I."""
+        """(I + A' T A K)^-1 v, (N,), nearly where a site says nothing."""
 
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
@@ -136,10 +140,15 @@ def condition(
     distinct, where = projection.distinct
     counts = np.ones_like(sites.tau) if counts is None else counts
     copies = _Copies(counts, where, distinct.shape[0])
+    posterior: Posterior
     if distinct.shape[0] <= distinct.shape[1]:
-        return _FewProjections(K, distinct, copies, sites, prior_mean, room)
-    F = square_root(K) if root is None else root()
-    return _ManyProjections(F, distinct, copies, sites, prior_mean)
+        posterior = _FewProjections(K, distinct, copies, sites, prior_mean, room)
+    else:
+        F = square_root(K) if root is None else root()
+        posterior = _ManyProjections(F, distinct, copies, sites, prior_mean)
+    if room is not None:
+        room.posterior = posterior
+    return posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +189,6 @@ class _FewProjections:
         self._S = S = np.sqrt(self._T)
         self._triangle = Triangle(_scaled(P, S, matrix(room, "factor", len(P))))
         self.half_log_det = self._triangle.half_log_det
-        if room is not None:
-            room.posterior = self
         self._move(sites.nu)
 
     def _move(self, nu: FloatArray) -> None:
@@ -206,6 +213,10 @@ class _FewProjections:
         rest = np.where(live, 0.0, shift)
         offset = self._g0 + self._P @ rest if np.any(rest) else self._g0
         return S * self._triangle.solve(scaled - S * offset) + rest
+
+    @property
+    def solves(self) -> bool:
+        return isinstance(self._A, Identity)
 
     def without_sites(self, v: FloatArray) -> FloatArray:
         # (I + T P)^-1 = S B^-1 S^-1; what is divided by must not be nothing.
@@ -286,6 +297,10 @@ class _ManyProjections:
     def observed(self) -> Moments:
         spread = self._copies.spread
         return Moments(spread(self._A.apply(self.mean)), spread(self._variances))
+
+    @property
+    def solves(self) -> bool:
+        return True
 
     def without_sites(self, v: FloatArray) -> FloatArray:
         half = self._half_covariance

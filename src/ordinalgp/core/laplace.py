@@ -8,7 +8,6 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior
 from ordinalgp.core.likelihoods import Smoothed
 from ordinalgp.core.problem import Approximation, Problem, Start, match
-from ordinalgp.core.projections import Identity
 
 _COAST = 6  # rounds with held curvatures between two Newton steps
 _STEPS, _MOST, _ENOUGH = 8, 10, 0.03  # Newton steps by iteration, rounds of each, and its goal
@@ -31,11 +30,12 @@ class _Mode:
 def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -> Approximation:
     """Newton's method for the posterior mode (Alg. 3.1 of [Rasmussen06]_), with halving."""
     mode = _first_mode(problem, start)
-    direct = len(problem.K) > _CHEAP and isinstance(problem.projection, Identity)
-    if direct and problem.room is not None and problem.room.posterior is not None:
+    costly = len(problem.K) > _CHEAP
+    known = None if problem.room is None else problem.room.posterior
+    if costly and known is not None and known.solves:
         # In a search the factorisation at the last hyperparameters will do for most of the way.
         # The one at the mode, which the gradient needs, is then the only one to make.
-        mode = _approach(problem, mode, problem.room.posterior, tol)
+        mode = _approach(problem, mode, known, tol)
     change, stuck = np.inf, 0
     for sweep in range(1, max_sweeps + 1):  # noqa: B007 (read after the loop)
         sites = match(mode.smoothed, mode.at)
@@ -49,9 +49,9 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
         converged = change <= tol or stuck == 3
         if converged:
             break
-        if direct:
+        if costly and posterior.solves:
             mode = _approach(problem, mode, posterior, tol)
-        elif len(problem.K) > _CHEAP:
+        elif costly:
             mode = _coast(problem, mode, posterior, sites.tau, tol)
     marginal = Moments(mode.at.mean, posterior.observed().var)
     return Approximation(
@@ -112,13 +112,13 @@ def _approach(problem: Problem, mode: _Mode, known: Posterior, tol: float) -> _M
 
 
 def _newton_step(problem: Problem, mode: _Mode, known: Posterior) -> tuple[FloatArray, float]:
-    """Solve (I + W K) step = d1 - weights by conjugate residuals; the share that is left.
+    """Solve (I + A' W A K) step = A' d1 - weights by conjugate residuals; the share that is left.
 
     In these variables an error of the solution is one of the posterior covariance times the
     residual: nothing magnifies it. ``known`` may belong to other hyperparameters.
     """
-    K, W = problem.K, -problem.counts * mode.smoothed.d2
-    rest = problem.counts * mode.smoothed.d1 - mode.weights
+    K, A, W = problem.K, problem.projection, -problem.counts * mode.smoothed.d2
+    rest = A.adjoint(problem.counts * mode.smoothed.d1) - mode.weights
     size = last = float(np.linalg.norm(rest))
     step = np.zeros_like(rest)
     directions, images = np.empty((2, _MOST, len(rest)))
@@ -126,7 +126,7 @@ def _newton_step(problem: Problem, mode: _Mode, known: Posterior) -> tuple[Float
         if not last > _ENOUGH * size:
             break
         direction = known.without_sites(rest)
-        image = direction + W * (K @ direction)
+        image = direction + A.adjoint(W * A.apply(K @ direction))
         mix = images[:k] @ image
         image -= mix @ images[:k]
         direction -= mix @ directions[:k]
