@@ -36,6 +36,7 @@ DISPLAYS = [*UNLABELLED, CalibrationDisplay, ConfusionDisplay]
 
 @pytest.fixture(autouse=True)
 def closed_figures():
+    plt.close("all")
     plt.switch_backend("Agg")
     yield
     plt.close("all")

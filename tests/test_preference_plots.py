@@ -16,6 +16,7 @@ PAIRS = [("a", "b"), ("b", "c"), ("a", "c"), ("d", "e"), ("c", "f"), ("d", "f"),
 
 @pytest.fixture(autouse=True)
 def closed_figures():
+    plt.close("all")
     plt.switch_backend("Agg")
     yield
     plt.close("all")

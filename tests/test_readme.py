@@ -18,6 +18,7 @@ def words_and_numbers(text):
 
 def test_every_example_runs_and_prints_what_it_shows(tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")
     plt.switch_backend("Agg")
     monkeypatch.chdir(tmp_path)
     blocks = BLOCK.findall(README)

@@ -16,6 +16,7 @@ plt = pytest.importorskip("matplotlib.pyplot")
 
 @pytest.fixture(autouse=True)
 def closed_figures():
+    plt.close("all")
     plt.switch_backend("Agg")
     yield
     plt.close("all")

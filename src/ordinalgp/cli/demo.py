@@ -109,7 +109,9 @@ def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, Flo
     results: dict[str, list[list[float]]] = {name: [] for name in models}
     screen = console()
     hidden = quiet or not screen.is_terminal
-    for train, held in track(splits, "Fitting", console=screen, transient=True, disable=hidden):
+    # Even a bar that is hidden prints an empty line, up to rich 14.0.
+    shown = splits if hidden else track(splits, "Fitting", console=screen, transient=True)
+    for train, held in shown:
         for name, predict in models.items():
             found = scores(codes[held], predict(train, held))
             results[name].append(list(found.values()))
