@@ -32,6 +32,7 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from ordinalgp import OrdinalGPClassifier, metrics
 from ordinalgp.benchmark.protocol import Cell, data_folder
 from ordinalgp.benchmark.runner import run
+from ordinalgp.core.likelihood_step import LikelihoodStep
 from ordinalgp.core.search import Found
 from ordinalgp.decisions import decide
 
@@ -112,9 +113,11 @@ def without(stage: str) -> Any:
 
         return mock.patch("ordinalgp._large.climb_sample", stay)
     if stage == "fixed thresholds":
-        return mock.patch(
-            "ordinalgp._induced._newton", lambda sums, *_: (0.0 * sums.d_likelihood, 0.0)
-        )
+
+        def hold(sums: Any, likelihood: Any, *_: Any, **__: Any) -> LikelihoodStep:
+            return LikelihoodStep.none(len(likelihood.theta))
+
+        return mock.patch("ordinalgp._induced.likelihood_step", hold)
     return mock.patch("ordinalgp._large.SAMPLE_ROWS", 4096)  # nothing
 
 

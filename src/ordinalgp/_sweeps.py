@@ -26,6 +26,7 @@ class Through:
     likelihood: OrdinalProbit
     smoothing: Any
     step: float
+    log_scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +37,13 @@ class Sweep:
     likelihood: OrdinalProbit
     smoothing: Any
     step: float
+    log_scale: float = 0.0
+    """by which likelihood and posterior grew since the sites were written"""
 
     def prepared(self) -> Through:
         """With the products of m x m matrices done."""
         lens = self.posterior.lens()
-        return Through(lens, self.likelihood, self.smoothing, self.step)
+        return Through(lens, self.likelihood, self.smoothing, self.step, self.log_scale)
 
 
 class Sweeps(Protocol):
@@ -65,7 +68,8 @@ def sweep_chunk(chunk: Chunk, sites: FloatArray | None, sweep: Through) -> tuple
     if sites is None:
         rows, old = sweep.lens.view(chunk.X), Sites.flat(len(chunk.codes))
     else:
-        rows, old = sweep.lens.view(chunk.X, sites[:, 4]), Sites(sites[:, 0], sites[:, 1])
+        rows = sweep.lens.view(chunk.X, sites[:, 4])
+        old = Sites(sites[:, 0], sites[:, 1]).rescaled(sweep.log_scale)
     observed = Observed(chunk.codes, chunk.counts, sweep.likelihood, sweep.smoothing)
     seen, sums = observed.sweep(rows, old, sweep.lens, sweep.step)
     left = cavities(seen.marginal, old, np.minimum(chunk.counts, 1.0))

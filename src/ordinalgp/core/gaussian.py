@@ -43,6 +43,10 @@ class Sites:
         """Sites that say nothing."""
         return cls(np.zeros(m), np.zeros(m))
 
+    def rescaled(self, log_scale: float) -> "Sites":
+        """The same sites of u exp(log_scale)."""
+        return Sites(np.exp(-2.0 * log_scale) * self.tau, np.exp(-log_scale) * self.nu)
+
 
 class Triangle:
     """Cholesky factor of a symmetric matrix that is given up, and then its inverse in place."""
