@@ -1,5 +1,7 @@
 """Many rows: inducing points, chunks, checkpoints, further rows."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -180,6 +182,16 @@ def test_workers_give_the_same_numbers():
 
 
 @pytest.mark.usefixtures("_small_stages")
+@pytest.mark.usefixtures("_small_stages")
+def test_a_long_pass_tells_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(_sweeps, "TELL_SECONDS", 0.0)
+    model(verbose=1, optimizer=None).fit(factory, None)
+    told = capsys.readouterr().err
+    for done in ("700", "1,400", "2,100", "2,500"):
+        assert re.search(rf"^  {done} of 2,500 rows, [\d,]+ rows/s$", told, re.MULTILINE)
+    assert re.search(r"^pass 1: 2,500 rows, [\d,]+ rows/s", told, re.MULTILINE)
+
+
 def test_chunks_have_no_leave_one_out():
     with pytest.raises(ValueError, match="Leave-one-out moments of the rows were not kept"):
         model(optimizer=None).fit(factory, None).loo_proba()
