@@ -15,12 +15,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.cross import cross_covariance
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Sites
+from ordinalgp.core.gaussian import Moments, Sites, lower_factor
 from ordinalgp.core.inducing import (
     Inducing,
     Rows,
@@ -29,7 +28,7 @@ from ordinalgp.core.inducing import (
     squared_length,
 )
 from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives
-from ordinalgp.core.objectives import log_overlap
+from ordinalgp.core.objectives import site_share, with_determinant
 from ordinalgp.core.problem import Smoothing, match
 
 
@@ -135,10 +134,7 @@ class InducedPosterior:
     @cached_property
     def factor(self) -> FloatArray:
         """S, the lower Cholesky factor of the precision."""
-        factor, info = lapack.dpotrf(self.precision.T, lower=1, clean=1)
-        if info != 0:
-            raise np.linalg.LinAlgError("the posterior precision is not positive definite")
-        return np.ascontiguousarray(factor)
+        return np.ascontiguousarray(lower_factor(self.precision))
 
     @cached_property
     def inverse_factor(self) -> FloatArray:
@@ -218,16 +214,16 @@ class Observed:
         if self.smoothing == "mode":  # the prior's part: |mean of u|^2 = sum of w_i a_i'u
             rest = -0.5 * (nu - tau * u) * u
         else:
-            rest = 0.5 * nu * u - log_overlap(seen.sites, seen.at)
+            rest = site_share(seen.sites, u, seen.at)
         return float(self.counts @ (seen.smoothed.value + rest))
 
     def sums(self, rows: Rows, seen: Surveyed, new: Sites) -> Sums:
         """The sums over these rows: precision and shift of the new sites, the rest of the old."""
         counts, slopes = self.counts, self.slopes(rows, seen)
         total, pull = slopes.value, np.zeros_like(counts)
-        if self.smoothing == "mode":  # the determinant depends on theta, and on the mode
-            total = total + 0.5 * slopes.d2 * seen.marginal.var
-            pull = 0.5 * counts * seen.marginal.var * seen.smoothed.d3
+        if self.smoothing == "mode":
+            total, tilt = with_determinant(slopes, seen.smoothed, seen.marginal.var)
+            pull = counts * tilt
         half = rows.A * np.sqrt(counts * new.tau)
         thin = np.vstack([counts * new.nu, pull, counts * slopes.d1]) @ rows.A.T
         return Sums(
