@@ -139,4 +139,4 @@ def _best_scale(evidence: ScaleEvidence, slope: float, curvature: float) -> tupl
     end = float(np.copysign(_REACH, here))
     x = end if here * uphill(end) >= 0 else float(brentq(uphill, 0.0, end, xtol=1e-8))
     gain = evidence.value(x) - evidence.value(0.0) + slope * x - 0.5 * curvature * x**2
-    return x, gain
+    return (x, gain) if gain > 0 else (0.0, 0.0)
