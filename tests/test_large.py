@@ -182,7 +182,6 @@ def test_workers_give_the_same_numbers():
 
 
 @pytest.mark.usefixtures("_small_stages")
-@pytest.mark.usefixtures("_small_stages")
 def test_a_long_pass_tells_how_far_it_is(monkeypatch, capsys):
     monkeypatch.setattr(_sweeps, "TELL_SECONDS", 0.0)
     model(verbose=1, optimizer=None).fit(factory, None)
@@ -192,6 +191,7 @@ def test_a_long_pass_tells_how_far_it_is(monkeypatch, capsys):
     assert re.search(r"^pass 1: 2,500 rows, [\d,]+ rows/s", told, re.MULTILINE)
 
 
+@pytest.mark.usefixtures("_small_stages")
 def test_chunks_have_no_leave_one_out():
     with pytest.raises(ValueError, match="Leave-one-out moments of the rows were not kept"):
         model(optimizer=None).fit(factory, None).loo_proba()
