@@ -3,7 +3,8 @@
 ``python -m benchmarks.large_real`` fits every data set, split and model, and appends each result
 to a file as soon as it is there; stop it at any time, the same command goes on. ``--table`` prints
 what is there. ``--stages`` and ``--points`` measure instead which stages of the fit and which
-choice of inducing points earn their time.
+choice of inducing points earn their time (all with normal scores), ``--rough`` more points and a
+kernel of rougher functions.
 
 A split trains on 80 % of the rows and tests on the others. Metric targets are cut at their
 quintiles; diamonds have their eight clarity grades, with cut and colour as the ranks they are.
@@ -16,6 +17,7 @@ import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,14 +26,16 @@ import numpy as np
 import pandas as pd
 from sklearn.cluster import KMeans
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, Matern
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from ordinalgp import OrdinalGPClassifier, metrics
+from ordinalgp._induced import SUBSET_ROWS
 from ordinalgp.benchmark.protocol import Cell, data_folder
 from ordinalgp.benchmark.runner import run
+from ordinalgp.core.likelihood_step import LikelihoodStep, likelihood_step
 from ordinalgp.core.search import Found
 from ordinalgp.decisions import decide
 
@@ -59,8 +63,9 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     return table.to_numpy(dtype=float), y
 
 
-def ours(d: int, **options: Any) -> Any:
-    kernel = RBF(np.full(d, np.sqrt(d)), (1e-2, 1e4))
+def ours(d: int, *, nu: float | None = None, **options: Any) -> Any:
+    start = {"length_scale": np.full(d, np.sqrt(d)), "length_scale_bounds": (1e-2, 1e4)}
+    kernel = RBF(**start) if nu is None else Matern(**start, nu=nu)
     return OrdinalGPClassifier(kernel, random_state=0, **options)
 
 
@@ -83,10 +88,13 @@ MODELS: dict[str, Builder] = {
     "linear, normal scores": lambda n, d: make_pipeline(scores(n), *linear(n, d)),
     "gp": lambda n, d: make_pipeline(StandardScaler(), ours(d)),
     "gp, normal scores": lambda n, d: make_pipeline(scores(n), ours(d)),
+}
+ROUGH: dict[str, Builder] = {
     "gp 1024, normal scores": lambda n, d: make_pipeline(scores(n), ours(d, inducing=1024)),
+    "gp Matern 3/2, normal scores": lambda n, d: make_pipeline(scores(n), ours(d, nu=1.5)),
 }
 POINTS = [f"{kind} {m}" for m in (64, 256) for kind in ("greedy", "k-means", "random")]
-STAGES = ["all stages", "no refinement", "fixed thresholds"]
+STAGES = ["subset alone", "no refinement", "fixed thresholds", "no common scale"]
 
 
 def with_points(how: str, X: np.ndarray, seed: int) -> Any:
@@ -112,10 +120,18 @@ def without(stage: str) -> Any:
 
         return mock.patch("ordinalgp._large.climb_sample", stay)
     if stage == "fixed thresholds":
-        return mock.patch(
-            "ordinalgp._induced._newton", lambda sums, *_: (0.0 * sums.d_likelihood, 0.0)
-        )
-    return mock.patch("ordinalgp._large.SAMPLE_ROWS", 4096)  # nothing
+
+        def hold(sums: Any, likelihood: Any, *_: Any, **__: Any) -> LikelihoodStep:
+            return LikelihoodStep.none(len(likelihood.theta))
+
+        return mock.patch("ordinalgp._induced.likelihood_step", hold)
+    if stage == "no common scale":
+
+        def creep(*given: Any, **_: Any) -> LikelihoodStep:
+            return likelihood_step(*given, rescale=False)
+
+        return mock.patch("ordinalgp._induced.likelihood_step", creep)
+    return nullcontext()
 
 
 def compute(cell: Cell) -> dict[str, Any]:
@@ -125,17 +141,17 @@ def compute(cell: Cell) -> dict[str, Any]:
     )
     levels = np.arange(y.max() + 1)
     X_train, X_test = X[train], X[test]
-    if cell.model in MODELS:
-        model, patch = MODELS[cell.model](len(train), X.shape[1]), without("")
+    if cell.model in MODELS | ROUGH:
+        model, patch = (MODELS | ROUGH)[cell.model](len(train), X.shape[1]), without("")
     else:
         transform = scores(len(train)).fit(X_train)
         X_train, X_test = transform.transform(X_train), transform.transform(X_test)
-        patch = without(cell.model)
-        model = (
-            ours(X.shape[1])
-            if cell.model in STAGES
-            else with_points(cell.model, X_train, cell.split)
-        )
+        patch, model = without(cell.model), ours(X.shape[1])
+        if cell.model in POINTS:
+            model = with_points(cell.model, X_train, cell.split)
+        elif cell.model == "subset alone":
+            few = np.random.default_rng(cell.split).choice(len(train), SUBSET_ROWS, replace=False)
+            X_train, train = X_train[few], train[few]
     with warnings.catch_warnings(), patch:
         warnings.simplefilter("ignore")
         begin = time.process_time()
@@ -155,6 +171,7 @@ def compute(cell: Cell) -> dict[str, Any]:
         "passes": None if points is None else int(last.n_iter_),
         "noise": None if points is None else float(last.noise_),
         "kernel": None if points is None else str(last.kernel_),
+        "evidence": None if points is None else float(last.log_marginal_likelihood_value_),
     }
 
 
@@ -186,10 +203,12 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--stages", action="store_true")
     parser.add_argument("--points", action="store_true")
+    parser.add_argument("--rough", action="store_true")
     parser.add_argument("--table", action="store_true", help="compute nothing")
     options = parser.parse_args()
     models = options.models or list(MODELS)
     models = POINTS if options.points else STAGES if options.stages else models
+    models = list(ROUGH) if options.rough else models
     cells = [
         Cell(name, 0 if name == "diamonds" else 5, split, model)
         for split in range(1, options.splits + 1)

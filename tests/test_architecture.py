@@ -34,6 +34,7 @@ LAYERS = [
     {"core.search", "core.raters", "core.relevance"},
     {"core.hierarchy", "core.inducing"},
     {"core.least_squares", "core.streaming", "core.induced_evidence", "core.sparse_bayes"},
+    {"core.likelihood_step"},
 ]
 PLACE = {name: place for place, layer in enumerate(LAYERS) for name in layer}
 ALONE = ["decisions", "metrics", "_validation"]

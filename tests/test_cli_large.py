@@ -1,6 +1,10 @@
 """``ordinalgp fit`` on a table that is read in batches: the model of the table read at once."""
 
 import json
+import re
+import signal
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -144,23 +148,72 @@ def test_bad_rows_can_be_left_out(tmp_path):
     assert "row 1201, column grade: 'middling' is not a level" in told.stderr
 
 
+def probabilities(path):
+    return load(path).category_proba(make_table(100, seed=1))
+
+
 def test_an_interrupted_fit_goes_on(table, tmp_path, monkeypatch):
-    folder, sweep = tmp_path / "notes", _induced.Passes._say
-    options = ["fit", table, "--target", "grade", *LEVELS, "-o", tmp_path / "m.ogp"]
+    folder, say = tmp_path / "notes", _induced.Passes._say
+    options = ["fit", table, "--target", "grade", *LEVELS]
+    assert run(*options, "-o", tmp_path / "whole.ogp").exit_code == 0
 
     def stop(self, number, *rest):
-        sweep(self, number, *rest)
+        say(self, number, *rest)
         if number == 1 and self.sweeps.n_rows == N:
             raise KeyboardInterrupt
 
+    options += ["-o", tmp_path / "m.ogp"]
     with monkeypatch.context() as patch:
         patch.setattr(_induced.Passes, "_say", stop)
-        assert run(*options, "--checkpoint", folder).exit_code != 0
+        told = run(*options)
+        assert told.exit_code == 130
+        assert "nothing was kept; with --checkpoint FOLDER" in told.stderr
+        told = run(*options, "--checkpoint", folder)
+        assert told.exit_code == 130
+        assert f"the same command goes on from {folder}" in told.stderr
     assert (folder / "state.npz").exists()
+    assert not (tmp_path / "m.ogp").exists()
     told = run(*options, "--checkpoint", folder)
     assert told.exit_code == 0, told.output
     assert "pass 1:" not in told.stderr
     assert not folder.exists()
+    assert_allclose(probabilities(tmp_path / "m.ogp"), probabilities(tmp_path / "whole.ogp"))
+
+
+SLEEPER = """
+import sys, time
+from ordinalgp import _induced, _large
+from ordinalgp.tables import large
+from ordinalgp.cli.main import build
+for module in (_large, _induced):
+    module.SUBSET_ROWS, module.SAMPLE_ROWS = 100, 300
+_large._AUTO_POINTS, _large._EXACT_ROWS = 20, 200
+large.LARGE_ROWS, large.BATCH_ROWS = 1000, 400
+say = _induced.Passes._say
+def wait(self, number, *rest):
+    say(self, number, *rest)
+    time.sleep(60 if number == 1 else 0)
+_induced.Passes._say = wait
+build()(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_stops_the_command_itself(table, tmp_path):
+    """A signal to a process of its own, which waits for it after its second pass."""
+    folder = tmp_path / "notes"
+    options = ["fit", table, "--target", "grade", *LEVELS, "-o", tmp_path / "m.ogp"]
+    options = [str(option) for option in (*options, "--checkpoint", folder)]
+    command = [sys.executable, "-c", SLEEPER, *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if re.match(r"pass 2: 1,500 rows, [\d,]+ rows/s", line):
+                process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+    assert line.startswith(f"Interrupted: the same command goes on from {folder}")
+    told = run(*options)
+    assert told.exit_code == 0, told.output
+    assert "pass 1:" not in told.stderr
 
 
 def test_what_cannot_be_used_is_said(table, tmp_path):

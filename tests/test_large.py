@@ -1,5 +1,7 @@
 """Many rows: inducing points, chunks, checkpoints, further rows."""
 
+import re
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -103,6 +105,34 @@ def test_a_warm_start_leaves_fewer_passes_and_the_same_answer(monkeypatch):
     assert_allclose(scores[0], scores[1], atol=2e-3)
 
 
+@pytest.mark.usefixtures("_small_stages")
+@pytest.mark.parametrize("inference", ["ep", "laplace"])
+def test_the_common_scale_does_not_creep(inference, monkeypatch):
+    """Few rows for each point: the best scale of noise and thresholds, and in few passes."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1200, 3))
+    f = np.sin(2 * x[:, 0]) * np.cos(1.5 * x[:, 1]) + 0.7 * x[:, 2] + 0.3 * rng.normal(size=1200)
+    options = {"inference": inference, "inducing": 120}
+    y = np.digitize(f, [-0.7, 0.0, 0.7])
+    fitted = model(**options).fit(x, y)
+    assert fitted.converged_
+    assert fitted.n_iter_ <= 10
+    task = fitted._fitted_task
+
+    def evidence(log_scale):
+        theta = task.likelihood.rescaled(log_scale).theta
+        return fitted.log_marginal_likelihood(np.append(task.kernel.theta, theta))
+
+    low, best, high = (evidence(log_scale) for log_scale in (-0.02, 0.0, 0.02))
+    assert best > max(low, high)
+
+    step, alone = _induced.likelihood_step, {"rescale": False}
+    monkeypatch.setattr(_induced, "likelihood_step", lambda *a, **k: step(*a, **(k | alone)))
+    with pytest.warns(ConvergenceWarning, match="still moves"):
+        slow = model(**options, max_sweeps=3 * fitted.n_iter_).fit(x, y)
+    assert slow.log_marginal_likelihood_value_ < best - 0.01
+
+
 def test_auto_is_exact_up_to_2000_rows():
     quick = {"inducing": "auto", "optimizer": None, "kernel": RBF(0.3)}
     assert not hasattr(model(**quick).fit(X[:60], Y[:60]), "inducing_points_")
@@ -149,6 +179,16 @@ def test_chunks_memory_maps_and_single_precision_give_the_model_of_the_array(tmp
 def test_workers_give_the_same_numbers():
     one, two = (model(n_jobs=n).fit(X, Y) for n in (1, 2))
     assert_allclose(one.category_proba(X_NEW), two.category_proba(X_NEW), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("_small_stages")
+def test_a_long_pass_tells_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr(_sweeps, "TELL_SECONDS", 0.0)
+    model(verbose=1, optimizer=None).fit(factory, None)
+    told = capsys.readouterr().err
+    for done in ("700", "1,400", "2,100", "2,500"):
+        assert re.search(rf"^  {done} of 2,500 rows, [\d,]+ rows/s$", told, re.MULTILINE)
+    assert re.search(r"^pass 1: 2,500 rows, [\d,]+ rows/s", told, re.MULTILINE)
 
 
 @pytest.mark.usefixtures("_small_stages")

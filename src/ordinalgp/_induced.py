@@ -10,7 +10,7 @@
 
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,16 @@ from ordinalgp._sweeps import Sweep, Sweeps, sweep_chunk
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing, greedy_points
+from ordinalgp.core.likelihood_step import LikelihoodStep, likelihood_step
 from ordinalgp.core.search import Found, maximise
-from ordinalgp.core.streaming import InducedPosterior, Sums
+from ordinalgp.core.streaming import InducedPosterior
 
 SUBSET_ROWS, SAMPLE_ROWS = 800, 4096
 _CANDIDATES = 20  # rows from which each inducing point is chosen
 _ENOUGH = 1e-4  # of the noise variance: costs about half as many nats a row
 _REFINE_STEPS = 10  # of the search on the sample, whose start is already good
 _MANY = 20  # rows for each inducing point: then the posterior is better known than the model
+_CARE = 0.1  # of what a step promised: evidence that falls by more shows it was too long
 _SETTLED, _SETTLED_FEW = 2e-5, 2e-8  # nats a row: a pass that promises less is the last
 
 
@@ -46,6 +48,47 @@ class Settled:
     """latent mean and variance of each row without itself, (n, 2), where rows are in memory"""
 
 
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """How far passes have come, and how far the next one goes."""
+
+    done: int = 0
+    sites: float = 1.0
+    """share of the way that sites go"""
+    likelihood: float = 1.0
+    """share of the way that the likelihood goes"""
+    log_scale: float = 0.0
+    """by which everything grew since sites were last written"""
+    moved: float = np.inf
+    promised: float = 0.0
+    """nats that were to be gained by the step before"""
+    values: tuple[float, ...] = ()
+    """the log evidence of every pass"""
+
+    @classmethod
+    def read(cls, saved: dict[str, Any]) -> "Pace":
+        """From a checkpoint, or at the start."""
+        return cls(**{f.name: saved[f.name].tolist() for f in fields(cls) if f.name in saved})
+
+    def after(self, value: float, moved: float, promised: float) -> "Pace":
+        """After a pass: sites that move more than before, or evidence that fell, ask for care."""
+        # The first value belongs to a posterior that had not seen these rows.
+        fell = len(self.values) > 1 and value < self.values[-1] - _CARE * self.promised
+        return replace(
+            self,
+            done=self.done + 1,
+            sites=_changed(self.sites, moved > self.moved),
+            likelihood=_changed(self.likelihood, fell),
+            moved=moved,
+            promised=promised,
+            values=(*self.values, value),
+        )
+
+
+def _changed(share: float, less: bool) -> float:
+    return max(0.5 * share, 0.1) if less else min(1.5 * share, 1.0)
+
+
 @dataclass(eq=False)
 class Passes:
     """Passes over all rows, with progress and a checkpoint after each."""
@@ -59,47 +102,44 @@ class Passes:
 
     def settle(self, posterior: InducedPosterior, saved: dict[str, Any]) -> Settled:
         """Go over the rows until a further pass promises nothing."""
-        task, n, done = self.task, self.sweeps.n_rows, int(saved.get("done", 0))
-        step, last = float(saved.get("step", 1.0)), float(saved.get("last", np.inf))
-        values, converged = list(saved.get("values", ())), False
+        task, pace, n = self.task, Pace.read(saved), self.sweeps.n_rows
         if not saved:
-            self._save(task, posterior)
-        for number in range(done, max(self.task.max_sweeps, done + 2)):
+            self._save(task, posterior, pace)
+        for number in range(pace.done, max(self.task.max_sweeps, pace.done + 2)):
             began = time.perf_counter()
-            sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
+            sweep = Sweep(posterior, task.likelihood, task.smoothing, pace.sites, pace.log_scale)
             sums = self.sweeps.run(sweep)
             new = posterior.after(sums)
             # Laplace wants the curvatures at the mean that the pass began with: the new ones.
             at = new if task.smoothing == "mode" else posterior
-            values.append(sums.evidence - at.half_log_det)
+            move = LikelihoodStep.none(len(task.likelihood.theta))
+            if self.learn:  # the first pass had no sites whose scale could be judged
+                likelihood = task.likelihood
+                move = likelihood_step(sums, likelihood, posterior, new, rescale=number > 0)
             moved = new.moved_from(posterior)
-            change, gain = np.zeros_like(task.likelihood.theta), 0.0
-            if self.learn:
-                change, gain = _newton(sums, posterior.factor.T @ (new.mean - posterior.mean))
+            promise = 0.5 * moved**2 * len(new.mean) + move.gain
+            pace = pace.after(sums.evidence - at.half_log_det, moved, promise)
             posterior, used = new, task
-            promise = (0.5 * moved**2 * len(new.mean) + gain) / n
-            self._say(number, values[-1], promise, time.perf_counter() - began)
-            many = n > _MANY * len(new.mean)
-            still = promise <= _SETTLED_FEW or moved <= task.tol
-            converged = number > 0 and (promise <= _SETTLED if many else still)
-            if converged:
+            self._say(number, pace.values[-1], promise / n, time.perf_counter() - began)
+            enough = _SETTLED if n > _MANY * len(new.mean) else _SETTLED_FEW
+            converged = promise <= enough * n or (enough == _SETTLED_FEW and moved <= task.tol)
+            if number > 0 and converged:
                 break
-            step = max(0.5 * step, 0.1) if moved > last else min(1.5 * step, 1.0)
-            last = moved
-            theta = _inside(task.likelihood.theta + change, task.likelihood.bounds)
-            task = replace(task, likelihood=task.likelihood.clone_with_theta(theta))
-            self._save(task, posterior, done=number + 1, step=step, last=last, values=values)
-        path, kept = np.array(values), self.sweeps.left_out()
-        return Settled(used, posterior, values[-1], path, number + 1, converged, kept)
+            move = move.part(pace.likelihood)
+            task, posterior = _moved(task, move), posterior.rescaled(move.log_scale)
+            pace = replace(pace, log_scale=move.log_scale)
+            self._save(task, posterior, pace)
+        path, kept = np.array(pace.values), self.sweeps.left_out()
+        return Settled(used, posterior, path[-1], path, number + 1, bool(converged), kept)
 
-    def _save(self, task: InducedTask, posterior: InducedPosterior, **state: Any) -> None:
+    def _save(self, task: InducedTask, posterior: InducedPosterior, pace: "Pace") -> None:
         self.store.save(
             theta=task.theta,
             unit=getattr(task.likelihood, "unit", 1.0),
             Z=task.Z,
             precision=posterior.precision,
             shift=posterior.shift,
-            **state,
+            **asdict(pace),
         )
 
     def _say(self, number: int, value: float, promise: float, seconds: float) -> None:
@@ -114,25 +154,12 @@ class Passes:
             )
 
 
-def _newton(sums: Sums, moved: FloatArray) -> tuple[FloatArray, float]:
-    """Newton step of the likelihood's parameters at fixed cavities, and what it promises.
-
-    The sums are those of the posterior that the pass began with. Meanwhile the latent values have
-    ``moved`` (in its coordinates), and the gradient with them: without that the latent function
-    and the thresholds would each follow where the other was, and swap their scales for ever.
-    """
-    gradient = sums.d_likelihood + sums.coupling @ moved
-    # A parameter that no row informs (an absent level) stays.
-    live = np.diagonal(sums.information) > 1e-12 * np.max(np.diagonal(sums.information))
-    step = np.zeros_like(gradient)
-    F = sums.information[np.ix_(live, live)]
-    step[live] = np.linalg.lstsq(F, gradient[live], rcond=1e-10)[0]
-    step = np.clip(step, -1.0, 1.0)
-    return step, float(0.5 * abs(step @ gradient))
-
-
-def _inside(theta: FloatArray, bounds: FloatArray) -> FloatArray:
-    return np.clip(theta, bounds[:, 0], bounds[:, 1])
+def _moved(task: InducedTask, move: LikelihoodStep) -> InducedTask:
+    """The task with its likelihood moved, within its bounds."""
+    likelihood = task.likelihood.clone_with_theta(task.likelihood.theta + move.change)
+    theta = likelihood.rescaled(move.log_scale).theta
+    low, high = likelihood.bounds.T
+    return replace(task, likelihood=likelihood.clone_with_theta(np.clip(theta, low, high)))
 
 
 def candidates(rows: ChunkedRows, points: Any, rng: Any) -> FloatArray:

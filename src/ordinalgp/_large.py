@@ -138,7 +138,7 @@ class LargeClassifier(LatentClassifier):
 
     def _passes(self, rows: Any, task: InducedTask, store: SiteStore) -> Passes:
         local = not isinstance(rows, DaskRows)
-        sweeps = LocalSweeps(rows, store, self.n_jobs) if local else DaskSweeps(rows)
+        sweeps = LocalSweeps(rows, store, self.n_jobs, self.verbose) if local else DaskSweeps(rows)
         return Passes(sweeps, task, store, self.verbose, self.optimizer is not None)
 
     def _store(self, rows: ChunkedRows, scratch: str) -> SiteStore:

@@ -1,5 +1,7 @@
 """One sweep over all chunks, through joblib: each job reads a chunk and its sites."""
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.streaming import InducedPosterior, Lens, Observed, Sums
 
+TELL_SECONDS = 10.0  # between reports within a pass
+
 
 @dataclass(frozen=True, eq=False)
 class Through:
@@ -26,6 +30,7 @@ class Through:
     likelihood: OrdinalProbit
     smoothing: Any
     step: float
+    log_scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +41,13 @@ class Sweep:
     likelihood: OrdinalProbit
     smoothing: Any
     step: float
+    log_scale: float = 0.0
+    """by which likelihood and posterior grew since the sites were written"""
 
     def prepared(self) -> Through:
         """With the products of m x m matrices done."""
         lens = self.posterior.lens()
-        return Through(lens, self.likelihood, self.smoothing, self.step)
+        return Through(lens, self.likelihood, self.smoothing, self.step, self.log_scale)
 
 
 class Sweeps(Protocol):
@@ -65,7 +72,8 @@ def sweep_chunk(chunk: Chunk, sites: FloatArray | None, sweep: Through) -> tuple
     if sites is None:
         rows, old = sweep.lens.view(chunk.X), Sites.flat(len(chunk.codes))
     else:
-        rows, old = sweep.lens.view(chunk.X, sites[:, 4]), Sites(sites[:, 0], sites[:, 1])
+        rows = sweep.lens.view(chunk.X, sites[:, 4])
+        old = Sites(sites[:, 0], sites[:, 1]).rescaled(sweep.log_scale)
     observed = Observed(chunk.codes, chunk.counts, sweep.likelihood, sweep.smoothing)
     seen, sums = observed.sweep(rows, old, sweep.lens, sweep.step)
     left = cavities(seen.marginal, old, np.minimum(chunk.counts, 1.0))
@@ -98,6 +106,7 @@ class LocalSweeps:
     rows: ChunkedRows
     store: SiteStore
     n_jobs: int | None
+    verbose: int = 0
 
     @property
     def n_rows(self) -> int:
@@ -110,11 +119,13 @@ class LocalSweeps:
         total = Sums.zero(len(sweep.posterior.shift), len(sweep.likelihood.theta))
         workers = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         slots: list[Slot] = []
+        clock = _Clock(self.n_rows, self.verbose)
         with _one_thread_each(self.n_jobs):
             for place, (sites, sums) in enumerate(workers(self._jobs(through, slots))):
                 if sites is not None:
                     self.store.put(slots[place], sites)
                 total = total + sums
+                clock.tell(slots[place].stop)
         self.store.finish_pass()
         return total
 
@@ -128,6 +139,24 @@ class LocalSweeps:
     def left_out(self) -> FloatArray | None:
         """Latent mean and variance of each row without itself, where the rows are at hand too."""
         return self.store.left_out() if isinstance(self.rows, ArrayRows) else None
+
+
+class _Clock:
+    """Tells how far a long pass has come."""
+
+    def __init__(self, n_rows: int, verbose: int) -> None:
+        self._n_rows, self._verbose = n_rows, verbose
+        self._began = self._told = time.perf_counter()
+
+    def tell(self, done: int) -> None:
+        """Say how many rows were done, unless something was said just now."""
+        now = time.perf_counter()
+        if not self._verbose or now - self._told < TELL_SECONDS:
+            return
+        self._told, rate = now, done / max(now - self._began, 1e-9)
+        print(
+            f"  {done:,} of {self._n_rows:,} rows, {rate:,.0f} rows/s", file=sys.stderr, flush=True
+        )
 
 
 def _one_thread_each(n_jobs: int | None) -> AbstractContextManager[Any]:

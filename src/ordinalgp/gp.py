@@ -43,11 +43,12 @@ class OrdinalGPClassifier(GPState, EvidenceSearch, LargeClassifier):
         Appendix C, for EP only.
     inducing : {"auto", None}, int or array of shape (m, n_features), default="auto"
         Inducing points: how many, or where. None is the exact model, whose cost grows with the
-        cube of the rows; "auto" is exact up to 2,000 rows and takes 512 points above, or fewer
-        where the rest would change nothing beside the noise. With inducing points the cost of a
-        row does not grow with their number, and ``X`` may be a memory map, a dask array, or a
-        function that returns a new iterator of chunks ``(X, y)``, or of functions that read one
-        (with ``y=None``); chunks are worked on through joblib.
+        cube of the rows. "auto" is exact up to 2,000 rows and takes at most 512 points above:
+        as many as leave nowhere more than 1e-4 of the noise variance unexplained, and 512 where
+        that would need more. A number is taken in full, unless fewer points explain all there is.
+        With inducing points a row costs the same however many rows there are, and ``X`` may be a
+        memory map, a dask array, or a function that returns a new iterator of chunks ``(X, y)``,
+        or of functions that read one (with ``y=None``); chunks are worked on through joblib.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.
@@ -72,7 +73,8 @@ class OrdinalGPClassifier(GPState, EvidenceSearch, LargeClassifier):
     random_state : int, RandomState instance or None, default=None
         Draws the random starts.
     verbose : int, default=0
-        1 reports every search, 2 every evaluation, on the error stream.
+        1 reports every search, and every pass over many rows with its rows per second; 2 every
+        evaluation; all on the error stream.
 
     Attributes
     ----------

@@ -1,7 +1,11 @@
 """``ordinalgp fit``: a model from a table."""
 
+import signal
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -137,7 +141,8 @@ def fit_large(
     source: Source, rows: BadRows, classifier: Any, kernel: str, output: Path
 ) -> TableModel:
     """Fit a table in batches; its encoded rows lie beside the model for the time being."""
-    with tempfile.TemporaryDirectory(dir=output.absolute().parent) as scratch, watching():
+    folder = output.absolute().parent
+    with _stoppable(classifier), tempfile.TemporaryDirectory(dir=folder) as scratch, watching():
         encoded = encode_file(source, rows, Path(scratch), note)
         classifier.set_params(categories=encoded.categories, n_jobs=-1, verbose=2)
         options = {"nominal": source.nominal, "numeric": source.numeric}
@@ -146,6 +151,23 @@ def fit_large(
     for fitted in (model.classifier, model.classifier_):
         fitted.set_params(checkpoint=None, n_jobs=None)
     return model
+
+
+@contextmanager
+def _stoppable(classifier: Any) -> Iterator[None]:
+    """Say after Ctrl-C how to go on, and exit with code 130."""
+    # A shell starts background jobs with SIGINT ignored; a fit must be stoppable there too.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        folder = classifier.checkpoint
+        told = "nothing was kept; with --checkpoint FOLDER a fit can go on once its passes begin"
+        if folder is not None and (Path(folder) / "state.npz").exists():
+            told = f"the same command goes on from {folder}"
+        note(f"\nInterrupted: {told}.")
+        raise typer.Exit(130) from None
 
 
 def _tuples(options: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:

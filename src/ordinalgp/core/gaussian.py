@@ -9,7 +9,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.linalg import lapack
@@ -45,19 +45,30 @@ class Sites:
         """Sites that say nothing."""
         return cls(np.zeros(m), np.zeros(m))
 
+    def rescaled(self, log_scale: float) -> "Sites":
+        """The same sites of u exp(log_scale)."""
+        return Sites(np.exp(-2.0 * log_scale) * self.tau, np.exp(-log_scale) * self.nu)
+
+
+def lower_factor(matrix: FloatArray, *, overwrite: bool = False) -> FloatArray:
+    """The lower Cholesky factor; where it may overwrite, the other triangle is left as it is."""
+    # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
+    options = {"overwrite_a": int(overwrite), "clean": int(not overwrite)}
+    factor, info = lapack.dpotrf(matrix.T, lower=1, **options)
+    if info != 0:
+        raise np.linalg.LinAlgError(
+            "the posterior precision is not positive definite; the kernel matrix holds "
+            "non-finite values or is far from positive semi-definite"
+        )
+    return np.asarray(factor)
+
 
 class Triangle:
     """Cholesky factor of a symmetric matrix that is given up, and then its inverse in place."""
 
     def __init__(self, matrix: FloatArray) -> None:
-        # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
-        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
-        if info != 0:
-            raise np.linalg.LinAlgError(
-                "the posterior precision is not positive definite; the kernel matrix holds "
-                "non-finite values or is far from positive semi-definite"
-            )
-        self._lower = factor
+        factor = lower_factor(matrix, overwrite=True)
+        self._lower: Any = factor
         self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
 
     @cached_property

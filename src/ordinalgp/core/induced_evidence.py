@@ -9,7 +9,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.inducing import Inducing, Rows
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives
-from ordinalgp.core.objectives import ep_evidence, laplace_evidence
+from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
 from ordinalgp.core.search import SEARCH_TOL, Trainable
@@ -109,24 +109,20 @@ class InducedTask(Trainable):
             e = np.zeros_like(mean)
         else:
             w = counts * smoothed.d1
-            pull = 0.5 * counts * found.marginal.var * smoothed.d3
+            at, likelihood = found.at, problem.likelihood
+            theta = likelihood.theta_derivatives(self.y, at.mean, at.var)
+            slopes, tilt = with_determinant(theta, smoothed, found.marginal.var)
+            pull = counts * tilt
             e = covariance @ (rows.A @ pull)
-            d_residual = self._mode_residual(problem, found, rows.A.T @ e)
+            # The residual acts as noise^2 does, whose logarithm is twice the first parameter.
+            assert isinstance(likelihood, Widened)
+            total = slopes[0] + theta.d1[0] * (rows.A.T @ e)
+            d_residual = counts * total / (2.0 * likelihood.inner.noise**2)
         c = pull - tau * (rows.A.T @ e)
         d_basis = np.outer(mean + e, w) + np.outer(mean, c)
         d_basis -= covariance @ (rows.A * tau)
         d_basis -= rows.A * (2.0 * d_residual)
         return np.asfortranarray(d_basis), d_residual
-
-    def _mode_residual(
-        self, problem: Problem, found: Approximation, moved: FloatArray
-    ) -> FloatArray:
-        """dL/dr under Laplace: the residual acts as noise^2 does, whose derivatives are known."""
-        at, likelihood = found.at, problem.likelihood
-        assert isinstance(likelihood, Widened)
-        d = likelihood.theta_derivatives(self.y, at.mean, at.var)
-        total = d.value[0] + 0.5 * d.d2[0] * found.marginal.var + d.d1[0] * moved
-        return np.asarray(self.counts * total / (2.0 * likelihood.inner.noise**2))
 
 
 def _covariance(found: Approximation) -> FloatArray:

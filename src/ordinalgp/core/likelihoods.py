@@ -5,7 +5,7 @@ With ``var = 0`` it is the log likelihood itself (Laplace), with the cavity's mo
 tilted normaliser, with the predictive moments the log predictive probability.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -145,6 +145,11 @@ class Thresholds:
         """Return the same model with other parameters."""
         first = float(theta[1] * self.unit)
         return type(self)(float(np.exp(theta[0])), first, np.exp(theta[2:]), self.unit)
+
+    def rescaled(self, log_scale: float) -> Self:
+        """Noise and thresholds times exp(log_scale); the unit stays."""
+        c = float(np.exp(log_scale))
+        return replace(self, noise=c * self.noise, first=c * self.first, gaps=c * self.gaps)
 
     def edges(
         self, y: IntArray, mean: FloatArray, scale: FloatArray | float

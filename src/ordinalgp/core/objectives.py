@@ -6,6 +6,7 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Sites
+from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives
 from ordinalgp.core.problem import Approximation, Problem
 
 _STRIP = 64  # rows at a time that stay in the cache
@@ -57,16 +58,23 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
     value += 0.5 * (counts * var) @ (found.smoothed.d2 + found.sites.tau)
     theta = problem.likelihood.theta_derivatives(problem.y, found.at.mean, found.at.var)
     # The log determinant depends on the mode; c carries that dependence back to K and theta.
-    pull = A.adjoint(0.5 * counts * var * found.smoothed.d3)
+    slopes, tilt = with_determinant(theta, found.smoothed, var)
+    pull = A.adjoint(counts * tilt)
     R = posterior.inverse()
     c = pull - R @ (K @ pull)
-    d_likelihood = (
-        theta.value @ counts
-        + 0.5 * theta.d2 @ (counts * var)
-        + theta.d1 @ (counts * A.apply(K @ c))
-    )
+    d_likelihood = slopes @ counts + theta.d1 @ (counts * A.apply(K @ c))
     G = gaussian_gradient(posterior.weights, R, mixed=c)
     return Evaluation(float(value), G, d_likelihood, found)
+
+
+def with_determinant(
+    theta: ThetaDerivatives, smoothed: Smoothed, var: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Each row's slopes in theta of log p(y|u) - log |I + P T| / 2: at a fixed mode, and in it.
+
+    Shapes (p, M) and (M,); ``var`` is the posterior variance of u.
+    """
+    return theta.value + 0.5 * theta.d2 * var, 0.5 * var * smoothed.d3
 
 
 def log_overlap(sites: Sites, at: Moments) -> FloatArray:
@@ -76,14 +84,22 @@ def log_overlap(sites: Sites, at: Moments) -> FloatArray:
     return 0.5 * ((nu * (nu * v + 2 * m) - tau * m**2) / spread - np.log(spread))
 
 
+def site_share(sites: Sites, u: FloatArray, at: Moments) -> FloatArray:
+    """Each row's share in the log integral of prior times sites, less that of cavity times site.
+
+    ``u`` is the posterior mean, for a prior of mean zero; what remains is -half_log_det.
+    """
+    return 0.5 * sites.nu * u - log_overlap(sites, at)
+
+
 def _site_normaliser(problem: Problem, found: Approximation) -> float:
     """Log integral of prior times sites, minus that of each cavity times its site."""
-    tau, nu = found.sites.tau, found.sites.nu
-    u, counts = found.marginal.mean, problem.counts
-    h = problem.prior_mean
-    g0 = np.zeros_like(u) if h is None else problem.projection.apply(h)
-    whole = 0.5 * counts @ (nu * (u + g0) - tau * g0 * u) - found.posterior.half_log_det
-    return float(whole - counts @ log_overlap(found.sites, found.at))
+    sites, u, counts, h = found.sites, found.marginal.mean, problem.counts, problem.prior_mean
+    total = counts @ site_share(sites, u, found.at) - found.posterior.half_log_det
+    if h is not None:
+        g0 = problem.projection.apply(h)
+        total += 0.5 * counts @ (g0 * (sites.nu - sites.tau * u))
+    return float(total)
 
 
 def ep_value(problem: Problem, found: Approximation) -> float:

@@ -15,12 +15,11 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.cross import cross_covariance
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Sites
+from ordinalgp.core.gaussian import Moments, Sites, lower_factor
 from ordinalgp.core.inducing import (
     Inducing,
     Rows,
@@ -28,8 +27,8 @@ from ordinalgp.core.inducing import (
     multiply_lower,
     squared_length,
 )
-from ordinalgp.core.likelihoods import Likelihood, Smoothed
-from ordinalgp.core.objectives import log_overlap
+from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives
+from ordinalgp.core.objectives import site_share, with_determinant
 from ordinalgp.core.problem import Smoothing, match
 
 
@@ -43,13 +42,14 @@ class Sums:
     """sum nu h, (m,)"""
     evidence: float
     """the rows' part of the log evidence, under the sites that the sweep began with"""
-    d_likelihood: FloatArray
-    """its gradient in likelihood.theta, (p,)"""
+    slopes: FloatArray
+    """its slopes in likelihood.theta and in log c, where residuals become r / c^2, (p + 1,)"""
     information: FloatArray
-    """sum of the rows' squared gradients, (p, p): minus the second derivative, nearly"""
+    """sum of the rows' squared slopes, (p + 1, p + 1): minus the second derivative, nearly"""
     coupling: FloatArray
-    """sum of (d2 log Z / dtheta dmean) h': how the gradient moves with the latent values, (p, m)"""
-    weight: float
+    """sum of (slopes of d log Z / dmean) h': how they move with the latent values, (p + 1, m)"""
+    pull: FloatArray
+    """sum of (var d3 / 2) h, (m,): where Laplace's determinant draws the mode; 0 under EP"""
 
     def __add__(self, other: "Sums") -> "Sums":
         names = [field.name for field in fields(self)]
@@ -58,8 +58,9 @@ class Sums:
     @classmethod
     def zero(cls, m: int, p: int) -> Self:
         """The sums over no rows."""
-        latent, theta = np.zeros((m, m)), np.zeros(p)
-        return cls(latent, latent[0], 0.0, theta, np.zeros((p, p)), np.zeros((p, m)), 0.0)
+        latent, theta = np.zeros((m, m)), np.zeros((p + 1, p + 1))
+        zero, wide = latent[0], np.zeros((p + 1, m))
+        return cls(latent, zero, 0.0, theta[0], theta, wide, zero)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +124,17 @@ class InducedPosterior:
         weighted = rows.A * (counts * sites.tau)
         return self.joined(weighted @ rows.A.T, rows.A @ (counts * sites.nu))
 
+    def rescaled(self, log_scale: float) -> Self:
+        """The posterior after its sites grew by a common scale: tau / c^2, nu / c."""
+        square = np.exp(-2.0 * log_scale)
+        precision = square * self.precision
+        precision.flat[:: len(precision) + 1] += 1.0 - square
+        return replace(self, precision=precision, shift=np.sqrt(square) * self.shift)
+
     @cached_property
     def factor(self) -> FloatArray:
         """S, the lower Cholesky factor of the precision."""
-        factor, info = lapack.dpotrf(self.precision.T, lower=1, clean=1)
-        if info != 0:
-            raise np.linalg.LinAlgError("the posterior precision is not positive definite")
-        return np.ascontiguousarray(factor)
+        return np.ascontiguousarray(lower_factor(self.precision))
 
     @cached_property
     def inverse_factor(self) -> FloatArray:
@@ -190,7 +195,7 @@ class Observed:
 
     y: Any
     counts: FloatArray
-    likelihood: Likelihood
+    likelihood: OrdinalProbit
     smoothing: Smoothing = "cavity"
 
     def survey(self, rows: Rows, sites: Sites, lens: Lens) -> Surveyed:
@@ -209,25 +214,38 @@ class Observed:
         if self.smoothing == "mode":  # the prior's part: |mean of u|^2 = sum of w_i a_i'u
             rest = -0.5 * (nu - tau * u) * u
         else:
-            rest = 0.5 * nu * u - log_overlap(seen.sites, seen.at)
+            rest = site_share(seen.sites, u, seen.at)
         return float(self.counts @ (seen.smoothed.value + rest))
 
     def sums(self, rows: Rows, seen: Surveyed, new: Sites) -> Sums:
         """The sums over these rows: precision and shift of the new sites, the rest of the old."""
-        var = seen.at.var + rows.residual
-        slopes = self.likelihood.theta_derivatives(self.y, seen.at.mean, var)
-        counts = self.counts
+        counts, slopes = self.counts, self.slopes(rows, seen)
+        total, pull = slopes.value, np.zeros_like(counts)
+        if self.smoothing == "mode":
+            total, tilt = with_determinant(slopes, seen.smoothed, seen.marginal.var)
+            pull = counts * tilt
         half = rows.A * np.sqrt(counts * new.tau)
-        thin = np.vstack([counts * new.nu, counts * slopes.d1]) @ rows.A.T
+        thin = np.vstack([counts * new.nu, pull, counts * slopes.d1]) @ rows.A.T
         return Sums(
             half @ half.T,  # numpy sees that this is symmetric
             thin[0],
             self.evidence(seen),
-            slopes.value @ counts,
+            total @ counts,
             (slopes.value * counts) @ slopes.value.T,
-            thin[1:],
-            float(np.sum(counts)),
+            thin[2:],
+            thin[1],
         )
+
+    def slopes(self, rows: Rows, seen: Surveyed) -> ThetaDerivatives:
+        """Derivatives in likelihood.theta, and in log c, where residuals become r / c^2.
+
+        A residual acts as noise^2 does, whose logarithm is twice the first parameter.
+        """
+        var = seen.at.var + rows.residual
+        found = self.likelihood.theta_derivatives(self.y, seen.at.mean, var)
+        share = rows.residual / self.likelihood.noise**2
+        parts = (found.value, found.d1, found.d2)
+        return ThetaDerivatives(*(np.vstack([d, -share * d[0]]) for d in parts))
 
     def sweep(
         self, rows: Rows, sites: Sites, lens: Lens, step: float = 1.0

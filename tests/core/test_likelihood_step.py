@@ -1,0 +1,139 @@
+"""Noise, thresholds and the common scale: slopes of the evidence, and steps that keep to bounds."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.gaussian_process.kernels import RBF
+
+from ordinalgp.core.gaussian import Sites
+from ordinalgp.core.induced_evidence import InducedTask
+from ordinalgp.core.inducing import Inducing
+from ordinalgp.core.likelihood_step import LikelihoodStep, ScaleEvidence, likelihood_step
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.problem import match
+from ordinalgp.core.streaming import InducedPosterior, Observed
+
+RNG = np.random.default_rng(0)
+N, KERNEL = 60, RBF([0.8, 2.0])
+X = RNG.normal(size=(N, 2))
+Y = np.digitize(np.sin(2 * X[:, 0]) + 0.3 * RNG.normal(size=N), [-0.5, 0.1, 0.5])
+COUNTS = RNG.integers(1, 4, N).astype(float)
+LIKELIHOOD = OrdinalProbit.from_thresholds([-0.5, 0.1, 0.5], 0.3)
+Z = X[:7]  # few: the residuals are large
+
+
+def task_at(likelihood, smoothing):
+    return InducedTask(X, KERNEL, likelihood, Z, Y, COUNTS, smoothing=smoothing, tol=1e-11)
+
+
+def settled(smoothing, likelihood=LIKELIHOOD):
+    """The posterior at the fixed point and the sums of a sweep from there."""
+    task = task_at(likelihood, smoothing)
+    sites = task.evaluate(task.theta)[2].sites
+    inducing = Inducing(KERNEL, Z)
+    posterior = InducedPosterior.prior(inducing).given(inducing.rows(X), sites, COUNTS)
+    lens = posterior.lens()
+    sums = Observed(Y, COUNTS, likelihood, smoothing).sweep(lens.view(X), sites, lens)[1]
+    return posterior, sums, sites
+
+
+@pytest.mark.parametrize("smoothing", ["cavity", "mode"])
+def test_the_slope_in_the_common_scale_is_that_of_the_evidence(smoothing):
+    """Against central differences of the evidence in noise and thresholds together."""
+    posterior, sums, _ = settled(smoothing)
+    prior = ScaleEvidence.of(posterior).slope(0.0)
+    rows = (sums.slopes + sums.coupling @ sums.pull)[-1]
+    mode = -2.0 * sums.pull @ (posterior.inverse_factor @ posterior.mean)
+    h, values = 1e-4, []
+    for x in (h, -h):
+        task = task_at(LIKELIHOOD.rescaled(x), smoothing)
+        values.append(task.evaluate(task.theta)[0])
+    assert abs(rows) > 1.0  # residuals have their share
+    assert_allclose(prior + rows + mode, (values[0] - values[1]) / (2 * h), rtol=1e-5)
+
+
+def test_the_evidence_of_a_scale_is_the_gaussian_integral():
+    """Against determinants and solves: N(u; 0, I/c^2) times the sites, over u."""
+    posterior, _, _ = settled("cavity")
+    T, s, m = posterior.precision - np.eye(len(Z)), posterior.shift, len(Z)
+    evidence = ScaleEvidence.of(posterior)
+
+    def literal(x):
+        B = np.exp(2 * x) * np.eye(m) + T
+        return m * x - 0.5 * np.linalg.slogdet(B)[1] + 0.5 * s @ np.linalg.solve(B, s)
+
+    for x in (-0.7, 0.2):
+        assert_allclose(evidence.value(x) - evidence.value(0.0), literal(x) - literal(0.0))
+        slope = (literal(x + 1e-5) - literal(x - 1e-5)) / 2e-5
+        assert_allclose(evidence.slope(x), slope, rtol=1e-7)
+    assert_allclose(evidence.determined, m - np.trace(np.linalg.inv(np.eye(m) + T)))
+
+
+def test_likelihood_sites_and_posterior_grow_together():
+    posterior, _, sites = settled("cavity")
+    x, (mean, var) = 0.3, RNG.uniform(0.1, 1.0, (2, N))
+    c = np.exp(x)
+    here = LIKELIHOOD.log_expectation(Y, mean, var)
+    there = LIKELIHOOD.rescaled(x).log_expectation(Y, c * mean, c**2 * var)
+    assert_allclose(there.value, here.value, rtol=1e-12)
+    moments = dataclasses.make_dataclass("At", ["mean", "var"])
+    grown = match(here, moments(mean, var)).rescaled(x)
+    direct = match(there, moments(c * mean, c**2 * var))
+    assert_allclose(direct.tau, grown.tau, rtol=1e-10)
+    assert_allclose(direct.nu, grown.nu, rtol=1e-9, atol=1e-12)
+    prior = InducedPosterior.prior(posterior.inducing)
+    given = prior.given(posterior.inducing.rows(X), sites.rescaled(x), COUNTS)
+    assert_allclose(posterior.rescaled(x).precision, given.precision, atol=1e-10)
+    assert_allclose(posterior.rescaled(x).shift, given.shift, atol=1e-10)
+
+
+@pytest.mark.parametrize("smoothing", ["cavity", "mode"])
+def test_half_steps_climb_the_evidence_to_the_best_scale(smoothing):
+    """From a scale more than three times too large; the evidence is computed anew each time."""
+    likelihood, values = LIKELIHOOD.rescaled(1.2), []
+    for _ in range(12):
+        posterior, sums, _ = settled(smoothing, likelihood)
+        task = task_at(likelihood, smoothing)
+        value, gradient, _ = task.evaluate(task.theta)
+        values.append(value)
+        along = gradient[KERNEL.n_dims :] @ [1.0, likelihood.theta[1], 1.0, 1.0]
+        step = likelihood_step(sums, likelihood, posterior, posterior, rescale=True).part(0.5)
+        moved = likelihood.clone_with_theta(likelihood.theta + step.change)
+        likelihood = moved.rescaled(step.log_scale)
+    assert np.all(np.diff(values) > 0)
+    assert abs(along) < 0.05
+    assert abs(step.log_scale) < 0.01
+
+
+def test_a_parameter_at_its_bound_or_without_rows_stays():
+    y = np.where(Y == 3, 2, Y)  # nothing is in the highest level
+    low = dataclasses.replace(LIKELIHOOD, noise=1e-3)
+    inducing = Inducing(KERNEL, Z)
+    posterior = InducedPosterior.prior(inducing)
+    lens = posterior.lens()
+    sums = Observed(y, COUNTS, low).sweep(lens.view(X), Sites.flat(N), lens)[1]
+    after = posterior.after(sums)
+    down = dataclasses.replace(sums, slopes=np.where(np.arange(5) == 0, -1e3, sums.slopes))
+    step = likelihood_step(down, low, posterior, after, rescale=False)
+    assert step.change[0] == 0.0
+    assert step.log_scale == 0.0
+    assert np.all(np.abs(step.change[2:]) <= 1.0)
+    up = dataclasses.replace(sums, slopes=np.where(np.arange(5) == 0, 1e9, sums.slopes))
+    longest = likelihood_step(up, low, posterior, after, rescale=False)
+    assert 0.0 < np.max(np.abs(longest.change)) <= 1.0
+    blind = sums.information.copy()
+    blind[3], blind[:, 3] = 0.0, 0.0
+    step = likelihood_step(
+        dataclasses.replace(sums, information=blind), low, posterior, after, rescale=True
+    )
+    assert step.change[3] == 0.0
+    assert np.all(np.isfinite(step.change))
+
+
+def test_part_of_a_step():
+    step = LikelihoodStep(np.array([1.0, -2.0]), 0.4, 3.0).part(0.5)
+    assert_array_equal(step.change, [0.5, -1.0])
+    assert (step.log_scale, step.gain) == (0.2, 3.0)
+    assert_array_equal(LikelihoodStep.none(2).change, [0.0, 0.0])
