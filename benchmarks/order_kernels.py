@@ -149,9 +149,10 @@ def report(records: list[dict[str, Any]], name: str) -> None:
         print(f"| {name} | largest evidence, average | {len(several)} | {best:.4f} {average:.4f} |")
     grid = [r for r in records if r["dataset"] == name and "maximum" in r]
     if grid:
-        keys = [np.mean([r[k]["zero_one"] for r in grid]) for k in ("maximum", "average")]
+        top, mean = (np.mean([r[k]["zero_one"] for r in grid]) for k in ("maximum", "average"))
         best = np.mean([r["best_by_test"] for r in grid])
-        print(f"| {name} | grid: maximum, average, best | {len(grid)} | {keys} {best:.4f} |")
+        row = f"{top:.4f} {mean:.4f} {best:.4f}"
+        print(f"| {name} | grid: maximum, average, best | {len(grid)} | {row} |")
 
 
 def main() -> None:
