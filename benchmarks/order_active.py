@@ -99,17 +99,21 @@ def curves(records: list[dict[str, Any]], name: str) -> dict[str, tuple[Array, A
     return out
 
 
-def savings(records: list[dict[str, Any]], name: str) -> list[tuple[float, int, float]]:
-    """(error, comparisons at random, share of them after which choice stays at or below it)."""
+def savings(records: list[dict[str, Any]], name: str) -> list[tuple[float, int, float, float]]:
+    """Error, comparisons at random, and the shares of them that choice needs.
+
+    The shares are where the mean curve of choice first comes down to the error, and from where on
+    it stays there; NaN where the curve ends before.
+    """
     found = curves(records, name)
     (grid, chosen, _), (sizes, random, _) = found["information"], found["random"]
     rows = []
     for size in PLANS[name].levels:
         target = random[sizes == size][0]
-        above = np.flatnonzero(chosen > target)
-        needed = grid[above[-1]] + 1 if len(above) else grid[0]
-        share = needed / size if needed <= grid[-1] else np.nan
-        rows.append((float(target), size, float(share)))
+        above = np.append(chosen > target, False)
+        first, last = np.flatnonzero(~above)[0], np.flatnonzero(np.append(True, above[:-1]))[-1]
+        steps = np.append(grid, np.nan)
+        rows.append((float(target), size, steps[first] / size, steps[last] / size))
     return rows
 
 
@@ -131,10 +135,10 @@ def main() -> None:
                         results.write(json.dumps(record).encode() + b"\n")
                         os.fsync(results.fileno())
     for name in options.problems:
-        for error, size, share in savings(read_records(options.output), name):
+        for error, size, *shares in savings(read_records(options.output), name):
             last = PLANS[name].last["information"] / size
-            needed = f"above {last:.0%}" if np.isnan(share) else f"{share:.0%}"
-            print(f"| {name} | {100 * error:.1f} % | {size} | {needed} |")
+            first, on = (f"above {last:.0%}" if np.isnan(s) else f"{s:.0%}" for s in shares)
+            print(f"| {name} | {100 * error:.1f} % | {size} | {first} | {on} |")
 
 
 if __name__ == "__main__":

@@ -76,5 +76,17 @@ def test_savings_are_read_from_the_mean_curves():
         {"problem": "sine", "strategy": "random", "path": [[6, 0.2], [60, 0.065]]},
     ]
     # Lines of slope -0.005 and -0.0025: each point beyond the start takes half as many.
-    for _, size, share in order_active.savings(records, "sine"):
-        assert_allclose(share * size, 6 + (size - 6) / 2, atol=0.51)
+    for _, size, first, on in order_active.savings(records, "sine"):
+        assert_allclose(first * size, 6 + (size - 6) / 2, atol=0.51)
+        assert on == first
+
+
+def test_a_curve_that_rises_again_reaches_an_error_twice():
+    path = [[6, 0.2], [10, 0.04], [20, 0.1], [30, 0.03], [36, 0.03]]
+    records = [
+        {"problem": "sine", "strategy": "information", "path": path},
+        {"problem": "sine", "strategy": "random", "path": [[6, 0.2], [27, 0.06], [60, 0.02]]},
+    ]
+    shares = {size: (first, on) for _, size, first, on in order_active.savings(records, "sine")}
+    assert_allclose(shares[27], [10 / 27, 26 / 27])
+    assert np.all(np.isnan(shares[60]))

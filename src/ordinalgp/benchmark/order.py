@@ -162,14 +162,15 @@ def curve_page(records: Sequence[Record], experiment: "Experiment") -> list[Part
     models = present(list(PREFERENCES), records, "model")
     rows = []
     for size in sorted({r["size"] for r in records if "error" not in r}):
-        row = entries(str(size), str(len(select(records, size=size, model=models[0]))))
+        row = entries(str(size))
         for model in models:
+            found = select(records, size=size, model=model)
             theirs = source["figures"].get(str(size), {}).get(model)
-            found = figure(select(records, size=size, model=model), "zero_one", theirs)
-            row += beside_published(found)
+            row += entries(str(len(found))) + beside_published(figure(found, "zero_one", theirs))
         rows.append(row)
     labels = [PREFERENCES[m].label for m in models]
-    header = ["pairs", "n", *(x for name in labels for x in (f"{name} %", "published", "diff/se"))]
+    columns = [x for name in labels for x in ("n", f"{name} %", "published", "diff/se")]
+    header = ["pairs", *columns]
     note = (
         "Share of the pairs not trained on in the wrong order. The paper draws this curve and "
         f"prints its end alone. Published: {source['source']}."
