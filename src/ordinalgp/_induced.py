@@ -32,6 +32,7 @@ _REFINE_STEPS = 10  # of the search on the sample, whose start is already good
 _MANY = 20  # rows for each inducing point: then the posterior is better known than the model
 _CARE = 0.1  # of what a step promised: evidence that falls by more shows it was too long
 _SETTLED, _SETTLED_FEW = 2e-5, 2e-8  # nats a row: a pass that promises less is the last
+_PATIENCE, _IDLE = 10, 2e-6  # passes that together gain less than so many nats a row are in vain
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +85,12 @@ class Pace:
             values=(*self.values, value),
         )
 
+    def idle(self, n_rows: int) -> bool:
+        """Whether many passes gained nothing: thresholds and function creep along together."""
+        if len(self.values) <= _PATIENCE:
+            return False
+        return abs(self.values[-1] - self.values[-1 - _PATIENCE]) <= _IDLE * n_rows
+
 
 def _changed(share: float, less: bool) -> float:
     return max(0.5 * share, 0.1) if less else min(1.5 * share, 1.0)
@@ -123,7 +130,7 @@ class Passes:
             self._say(number, pace.values[-1], promise / n, time.perf_counter() - began)
             enough = _SETTLED if n > _MANY * len(new.mean) else _SETTLED_FEW
             converged = promise <= enough * n or (enough == _SETTLED_FEW and moved <= task.tol)
-            if number > 0 and converged:
+            if number > 0 and (converged := converged or (self.learn and pace.idle(n))):
                 break
             move = move.part(pace.likelihood)
             task, posterior = _moved(task, move), posterior.rescaled(move.log_scale)
