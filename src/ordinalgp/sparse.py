@@ -431,13 +431,15 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
 
 
 def _whole_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:
-    """Precision at which all functions together have the variance of the noise, on average.
+    """Precision at which all functions together vary as much as the noise, on average.
 
-    The paper's 0.001 for every one of them lets the latent function pass through all data, where
-    the likelihood has no curvature left and Laplace's evidence a false maximum.
+    What they have in common with a constant is left out: thresholds carry the offset. The paper's
+    0.001 for every one of them lets the latent function pass through all data, where the
+    likelihood has no curvature left and Laplace's evidence a false maximum.
     """
     some = inputs[:: max(1, len(inputs) // _LOOK_AT)]
     phi = kernel(some, inputs[centres])
+    phi = phi - phi.mean(axis=0)
     return float(np.einsum("ij,ij->", phi, phi) / len(some)) or 1.0
 
 

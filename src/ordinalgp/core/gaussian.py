@@ -104,6 +104,9 @@ class Posterior(Protocol):
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
 
+    def covary(self, v: FloatArray) -> FloatArray:
+        """The posterior covariance times v, (N,) or (N, k)."""
+
     def inverse(self) -> FloatArray:
         """A' (P + T^-1)^-1 A, (N, N)."""
 
@@ -215,6 +218,12 @@ class _FewProjections:
         spread = self._copies.spread
         return Moments(spread(self._u), spread(self._variances))
 
+    def covary(self, v: FloatArray) -> FloatArray:
+        prior = self._K @ v
+        seen = (self._S * self._A.apply(prior).T).T
+        known = (self._S * self._triangle.solve(seen).T).T
+        return prior - self._K @ self._A.adjoint(known)
+
     def inverse(self) -> FloatArray:
         return lift(self._A, self._triangle.full_inverse(self._S, self._room))
 
@@ -245,6 +254,7 @@ class _ManyProjections:
     ) -> None:
         self._A, self._copies = A, copies
         self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
+        self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
         F = square_root(K)
         self._precision = A.scatter(copies.merge(sites.tau))
         B = _congruence(F, self._precision)
@@ -257,8 +267,11 @@ class _ManyProjections:
     def _move(self, nu: FloatArray) -> None:
         shift = self._A.adjoint(self._copies.merge(nu))
         total = shift - self._precision @ self._h
-        self.mean = self._h + self._half_covariance.T @ (self._half_covariance @ total)
-        self.weights = shift - self._precision @ self.mean
+        away = self.covary(total)
+        self.mean = self._h + away
+        # A flat prior on single weights leaves nothing of a difference that is K^-1 away.
+        known = self._diagonal is not None
+        self.weights = away / self._diagonal if known else shift - self._precision @ self.mean
 
     def shifted(self, nu: FloatArray) -> Self:
         moved = copy.copy(self)
@@ -273,6 +286,9 @@ class _ManyProjections:
     def observed(self) -> Moments:
         spread = self._copies.spread
         return Moments(spread(self._A.apply(self.mean)), spread(self._variances))
+
+    def covary(self, v: FloatArray) -> FloatArray:
+        return self._half_covariance.T @ (self._half_covariance @ v)
 
     def inverse(self) -> FloatArray:
         half = self._half_covariance @ self._precision

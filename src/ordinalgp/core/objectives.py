@@ -63,7 +63,7 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
     d_likelihood = (
         theta.value @ counts
         + 0.5 * theta.d2 @ (counts * var)
-        + theta.d1 @ (counts * A.apply(K @ c))
+        + theta.d1 @ (counts * A.apply(posterior.covary(pull)))
     )
     G = gaussian_gradient(posterior.weights, R, mixed=c)
     return Evaluation(float(value), G, d_likelihood, found)
