@@ -182,13 +182,18 @@ def cells(splits: int, large_splits: int) -> list[Cell]:
     twice = range(1, 2 * large_splits + 1)
     models = ("halves", "isbor-cv", *_OTHERS, "ep", "sbor")
     out += [_cell(name, split, model) for model in models for split in twice for name in small]
+    more = range(twice.stop, splits + 1)
+    out += [_cell("SWD", split, model) for model in ("ep", "svor") for split in more]
     out += [_cell(name, 1, model) for model in _OTHERS for name in large]
     out += [_cell(name, split, "halves") for split in (1, 2, 3) for name in large[:4]]
     both = [("synthetic", n) for n in (1000, 2000, 4000)]
     out += [Cell(*which, 1, model) for which in both for model in (*_OTHERS, "sbor", "halves")]
     out += [Cell(*which, 1, "ep") for which in both[:2]]
-    out += [_cell(name, 1, "sbor") for name in large[1:3]]
+    out += [_cell(name, 1, "sbor") for name in large]
     out += [Cell("synthetic", 1000, split, "isbor") for split in range(2, 6)]
+    # Running times side by side: sizes that exact inference can do, too.
+    timed = [(name, n) for n in (1000, 2000) for name in large]
+    out += [Cell(*which, 1, model) for which in timed for model in ("isbor", "sbor", "ep")]
     return out
 
 
@@ -270,6 +275,7 @@ def main() -> None:
     parser.add_argument("--large-splits", type=int, default=5, help="of the other sets")
     parser.add_argument("--datasets", nargs="+", help="only these")
     parser.add_argument("--models", nargs="+", help="only these")
+    parser.add_argument("--rows", nargs="+", type=int, help="only these numbers of training rows")
     parser.add_argument("--report", action="store_true", help="only print the tables")
     options = parser.parse_args()
     wanted = [
@@ -277,11 +283,12 @@ def main() -> None:
         for cell in cells(options.splits, options.large_splits)
         if options.datasets is None or cell.dataset in options.datasets
         if options.models is None or cell.model in options.models
+        if options.rows is None or cell.n_train in options.rows
     ]
     if not options.report:
         run(options.output, wanted)
     files = options.output.parent.glob(f"{options.output.stem}*.jsonl")
-    print(report([r for file in sorted(files) for r in read(file) if "dataset" in r]))
+    print(report([r for file in sorted(files) for r in read(file) if "n_train" in r]))
 
 
 if __name__ == "__main__":

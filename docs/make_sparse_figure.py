@@ -22,9 +22,7 @@ STYLES = {
 
 def records() -> pd.DataFrame:
     """All fits of the synthetic set."""
-    folder = ROOT / "benchmarks" / "results"
-    files = [folder / "isbor.jsonl", folder / "isbor-synthetic.jsonl"]
-    whole = pd.concat([pd.read_json(file, lines=True) for file in files if file.exists()])
+    whole = pd.read_json(ROOT / "benchmarks" / "results" / "isbor.jsonl", lines=True)
     return whole[(whole["dataset"] == "synthetic") & (whole["split"] == 1)]
 
 

@@ -507,6 +507,8 @@ def test_conditioning_is_the_textbook_formula(pair, prior, weak):
     assert_allclose(observed.var, np.diag(A @ covariance @ A.T), rtol=1e-9)
     gain = np.linalg.inv(K) - np.linalg.inv(K) @ covariance @ np.linalg.inv(K)
     assert_allclose(posterior.inverse(), gain, rtol=1e-8, atol=1e-9)
+    for v in (rng.normal(size=n), rng.normal(size=(n, 2))):
+        assert_allclose(posterior.covary(v), covariance @ v, rtol=1e-9, atol=1e-10)
     moments = posterior.predict(cross, np.diag(new))
     joint = new - cross @ gain @ cross.T
     assert_allclose(moments.mean, cross @ weights, rtol=1e-8, atol=1e-9)

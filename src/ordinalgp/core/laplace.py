@@ -40,7 +40,7 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
         # Newton squares its error; one that neither moves closer nor climbs is at rounding.
         flat = mode.height - old.height <= _slack(old.height) and change >= last / 2
         stuck = stuck + 1 if flat else 0
-        converged = change <= tol or stuck == 3
+        converged = change <= tol or stuck >= (1 if change**2 <= tol else 3)
         if converged:
             break
         if len(problem.K) > _CHEAP:
