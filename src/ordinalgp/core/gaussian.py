@@ -270,8 +270,10 @@ class _ManyProjections:
         away = self.covary(total)
         self.mean = self._h + away
         # A flat prior on single weights leaves nothing of a difference that is K^-1 away.
-        known = self._diagonal is not None
-        self.weights = away / self._diagonal if known else shift - self._precision @ self.mean
+        if self._diagonal is not None:
+            self.weights = away / self._diagonal
+        else:
+            self.weights = shift - self._precision @ self.mean
 
     def shifted(self, nu: FloatArray) -> Self:
         moved = copy.copy(self)
