@@ -232,7 +232,7 @@ def report(records: list[dict[str, Any]]) -> str:
     ]
     for name, n, model in sorted(groups, key=lambda key: (order[key[0]], *key[1:])):
         lines.append(_line(name, n, model, groups[name, n, model]))
-    return "\n".join(lines) + "\n\n" + growth(records)
+    return "\n".join(lines) + "\n\n" + paired(records) + growth(records)
 
 
 def _line(name: str, n: int, model: str, found: list[dict[str, Any]]) -> str:
@@ -250,6 +250,23 @@ def _published(table: dict[str, list[float | None]], name: str, model: str) -> s
     values = dict(zip(SETS, table.get(model, []), strict=False))
     value = values.get(name)
     return "" if value is None else f"{value:g}"
+
+
+def paired(records: list[dict[str, Any]]) -> str:
+    """ISBOR's error less that of other models on the same splits, with its standard error."""
+    errors: dict[tuple[str, int, str], dict[int, float]] = defaultdict(dict)
+    for r in records:
+        errors[r["dataset"], r["n_train"], r["model"]][r["split"]] = r["mae_median"]
+    lines = ""
+    for name, n, model in sorted(errors):
+        ours, theirs = errors.get((name, n, "isbor"), {}), errors[name, n, model]
+        both = sorted(set(ours) & set(theirs))
+        if model != "isbor" and len(both) >= 2:
+            gap = np.array([ours[split] - theirs[split] for split in both])
+            error = gap.std(ddof=1) / np.sqrt(len(gap))
+            lines += f"{name}, {n} rows, {len(gap)} splits: ISBOR less {model} "
+            lines += f"{gap.mean():+.4f} (standard error {error:.4f}).\n"
+    return lines
 
 
 def growth(records: list[dict[str, Any]]) -> str:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, report
+from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, paired, report
 from numpy.testing import assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
@@ -50,6 +50,13 @@ def test_growth_finds_the_exponent():
     text = growth([record(n) for n in (1000, 2000, 4000)])
     assert "isbor grows as N^1.50, per round as N^1.50" in text
     assert growth([record(1000)]) == ""
+
+
+def test_errors_are_compared_split_by_split():
+    ours = [record(750, dataset="SWD", split=k, mae_median=0.4 + k / 10) for k in (1, 2, 3)]
+    theirs = [record(750, "ep", dataset="SWD", split=k, mae_median=0.4) for k in (2, 3, 4)]
+    text = paired([*ours, *theirs])
+    assert text == "SWD, 750 rows, 2 splits: ISBOR less ep +0.2500 (standard error 0.0500).\n"
 
 
 def test_the_report_has_ours_beside_the_papers():
