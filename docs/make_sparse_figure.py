@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STYLES = {
     "isbor": ("ISBOR", "0.1", "-", "o"),
     "isbor-given": ("ISBOR, given width 1.5", "0.6", "-", "o"),
-    "sbor": ("SBOR", "0.1", "--", "o"),
+    "sbor": ("SBOR", "tab:red", "--", "D"),
     "svor": ("SVOR", "tab:blue", "-", "s"),
     "isvor": ("ISVOR", "tab:blue", "--", "s"),
     "kdlor": ("KDLOR", "tab:orange", "-", "^"),
