@@ -1,7 +1,8 @@
 """Peak memory of a sparse fit: Census at the paper's 22,584 rows, and 100,000 rows of 8 inputs.
 
 ``python -m benchmarks.isbor_memory`` fits each in a process of its own and appends what the
-operating system says its largest size was, interpreter and libraries included.
+operating system says its largest size was, interpreter and libraries included. "friedman-gp" is
+the full model with inducing points on the same 100,000 rows, to compare the errors.
 """
 
 import argparse
@@ -19,9 +20,9 @@ from sklearn.datasets import make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.isbor_tables import ROOT, Cell, load
-from ordinalgp import SparseBayesOrdinalClassifier, metrics
+from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier, metrics
 
-CASES = {"census": 22584, "friedman": 100_000}
+CASES = {"census": 22584, "friedman": 100_000, "friedman-gp": 100_000}
 
 
 def measure(name: str) -> dict[str, Any]:
@@ -34,10 +35,13 @@ def measure(name: str) -> dict[str, Any]:
         X, f = make_friedman1(n + 10_000, n_features=8, noise=1.0, random_state=0)
         y = np.searchsorted(np.quantile(f, [0.2, 0.4, 0.6, 0.8]), f)
         X, y, X_new, y_new = X[:n], y[:n], X[n:], y[n:]
+    options = {"decision": "median", "random_state": 0}
+    sparse, full = SparseBayesOrdinalClassifier(**options), OrdinalGPClassifier(**options)
+    model: Any = full if name.endswith("gp") else sparse
     begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # recorded below
-        model = SparseBayesOrdinalClassifier(decision="median", random_state=0).fit(X, y)
+        model.fit(X, y)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6  # kilobytes on Linux
     return {
         "case": name,
@@ -45,7 +49,7 @@ def measure(name: str) -> dict[str, Any]:
         "peak_gb": round(peak, 3),
         "cpu": round(time.process_time() - begin, 1),
         "mae": metrics.mean_absolute_error(y_new, model.predict(X_new)),
-        "n_relevance": len(model.relevance_),
+        "n_relevance": len(model.inducing_points_ if model is full else model.relevance_),
         "rounds": int(model.n_iter_),
         "converged": bool(model.converged_),
     }

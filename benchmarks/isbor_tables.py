@@ -182,13 +182,18 @@ def cells(splits: int, large_splits: int) -> list[Cell]:
     twice = range(1, 2 * large_splits + 1)
     models = ("halves", "isbor-cv", *_OTHERS, "ep", "sbor")
     out += [_cell(name, split, model) for model in models for split in twice for name in small]
+    more = range(twice.stop, splits + 1)
+    out += [_cell("SWD", split, model) for model in ("ep", "svor") for split in more]
     out += [_cell(name, 1, model) for model in _OTHERS for name in large]
     out += [_cell(name, split, "halves") for split in (1, 2, 3) for name in large[:4]]
     both = [("synthetic", n) for n in (1000, 2000, 4000)]
     out += [Cell(*which, 1, model) for which in both for model in (*_OTHERS, "sbor", "halves")]
     out += [Cell(*which, 1, "ep") for which in both[:2]]
-    out += [_cell(name, 1, "sbor") for name in large[1:3]]
+    out += [_cell(name, 1, "sbor") for name in large]
     out += [Cell("synthetic", 1000, split, "isbor") for split in range(2, 6)]
+    # Running times side by side: sizes that exact inference can do, too.
+    timed = [(name, n) for n in (1000, 2000) for name in large]
+    out += [Cell(*which, 1, model) for which in timed for model in ("isbor", "sbor", "ep")]
     return out
 
 
@@ -227,7 +232,7 @@ def report(records: list[dict[str, Any]]) -> str:
     ]
     for name, n, model in sorted(groups, key=lambda key: (order[key[0]], *key[1:])):
         lines.append(_line(name, n, model, groups[name, n, model]))
-    return "\n".join(lines) + "\n\n" + growth(records)
+    return "\n".join(lines) + "\n\n" + paired(records) + growth(records)
 
 
 def _line(name: str, n: int, model: str, found: list[dict[str, Any]]) -> str:
@@ -245,6 +250,23 @@ def _published(table: dict[str, list[float | None]], name: str, model: str) -> s
     values = dict(zip(SETS, table.get(model, []), strict=False))
     value = values.get(name)
     return "" if value is None else f"{value:g}"
+
+
+def paired(records: list[dict[str, Any]]) -> str:
+    """ISBOR's error less that of other models on the same splits, with its standard error."""
+    errors: dict[tuple[str, int, str], dict[int, float]] = defaultdict(dict)
+    for r in records:
+        errors[r["dataset"], r["n_train"], r["model"]][r["split"]] = r["mae_median"]
+    lines = ""
+    for name, n, model in sorted(errors):
+        ours, theirs = errors.get((name, n, "isbor"), {}), errors[name, n, model]
+        both = sorted(set(ours) & set(theirs))
+        if model != "isbor" and len(both) >= 2:
+            gap = np.array([ours[split] - theirs[split] for split in both])
+            error = gap.std(ddof=1) / np.sqrt(len(gap))
+            lines += f"{name}, {n} rows, {len(gap)} splits: ISBOR less {model} "
+            lines += f"{gap.mean():+.4f} (standard error {error:.4f}).\n"
+    return lines
 
 
 def growth(records: list[dict[str, Any]]) -> str:
@@ -270,6 +292,7 @@ def main() -> None:
     parser.add_argument("--large-splits", type=int, default=5, help="of the other sets")
     parser.add_argument("--datasets", nargs="+", help="only these")
     parser.add_argument("--models", nargs="+", help="only these")
+    parser.add_argument("--rows", nargs="+", type=int, help="only these numbers of training rows")
     parser.add_argument("--report", action="store_true", help="only print the tables")
     options = parser.parse_args()
     wanted = [
@@ -277,11 +300,12 @@ def main() -> None:
         for cell in cells(options.splits, options.large_splits)
         if options.datasets is None or cell.dataset in options.datasets
         if options.models is None or cell.model in options.models
+        if options.rows is None or cell.n_train in options.rows
     ]
     if not options.report:
         run(options.output, wanted)
     files = options.output.parent.glob(f"{options.output.stem}*.jsonl")
-    print(report([r for file in sorted(files) for r in read(file) if "dataset" in r]))
+    print(report([r for file in sorted(files) for r in read(file) if "n_train" in r]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 STYLES = {
     "isbor": ("ISBOR", "0.1", "-", "o"),
     "isbor-given": ("ISBOR, given width 1.5", "0.6", "-", "o"),
-    "sbor": ("SBOR", "0.1", "--", "o"),
+    "sbor": ("SBOR", "tab:red", "--", "D"),
     "svor": ("SVOR", "tab:blue", "-", "s"),
     "isvor": ("ISVOR", "tab:blue", "--", "s"),
     "kdlor": ("KDLOR", "tab:orange", "-", "^"),
@@ -22,9 +22,7 @@ STYLES = {
 
 def records() -> pd.DataFrame:
     """All fits of the synthetic set."""
-    folder = ROOT / "benchmarks" / "results"
-    files = [folder / "isbor.jsonl", folder / "isbor-synthetic.jsonl"]
-    whole = pd.concat([pd.read_json(file, lines=True) for file in files if file.exists()])
+    whole = pd.read_json(ROOT / "benchmarks" / "results" / "isbor.jsonl", lines=True)
     return whole[(whole["dataset"] == "synthetic") & (whole["split"] == 1)]
 
 

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, report
+from benchmarks.isbor_records import chosen, renamed
+from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, paired, report
 from numpy.testing import assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalSVC, SparseBayesOrdinalClassifier
 from ordinalgp.benchmark.baselines import BASELINES, Tuned
+from ordinalgp.benchmark.isbor import SIZES, SYNTHETIC
 
 
 def make_data(n=80, seed=0):
@@ -50,6 +52,27 @@ def test_growth_finds_the_exponent():
     text = growth([record(n) for n in (1000, 2000, 4000)])
     assert "isbor grows as N^1.50, per round as N^1.50" in text
     assert growth([record(1000)]) == ""
+
+
+def test_errors_are_compared_split_by_split():
+    ours = [record(750, dataset="SWD", split=k, mae_median=0.4 + k / 10) for k in (1, 2, 3)]
+    theirs = [record(750, "ep", dataset="SWD", split=k, mae_median=0.4) for k in (2, 3, 4)]
+    text = paired([*ours, *theirs])
+    assert text == "SWD, 750 rows, 2 splits: ISBOR less ep +0.2500 (standard error 0.0500).\n"
+
+
+def test_records_for_the_pages_have_the_names_of_the_command():
+    more = {"kernel": "RBF", "evidence": -1.0, "converged": True, "n_test": 9}
+    found = [record(n, **more) for n in (1000, 2000, 2500)]
+    found += [record(n, dataset="SWD", **more) for n in (750, 500)]
+    pages = chosen([*found, record(1000, "svor", **more)])
+    assert [r["n_train"] for r in pages["isbor-figure2"]] == [1000, 2000]
+    assert [r["n_train"] for r in pages["isbor-table3"]] == [750]
+    first, second = (renamed(r) for r in pages["isbor-figure2"])
+    assert (first["dataset"], first["size"], first["partition"]) == (SYNTHETIC, 1000, "published")
+    assert second["partition"] == "drawn"
+    assert renamed(found[3])["dataset"] in SIZES
+    assert renamed(record(1000, "ep", **(more | {"n_relevance": None}))).keys() < first.keys()
 
 
 def test_the_report_has_ours_beside_the_papers():

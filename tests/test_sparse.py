@@ -87,6 +87,25 @@ def test_it_predicts_like_the_full_process():
     assert sparse.score(new, truth) > full.score(new, truth) - 0.03
 
 
+def test_sharp_levels_need_few_wide_functions():
+    """Weights of thousands of times the noise that nearly cancel; a product of the inputs."""
+    X = np.random.default_rng(0).uniform(-1.7, 1.7, (800, 2))
+    y = np.digitize(X[:, 0] * X[:, 1], [-0.8, -0.12, 0.2, 0.8])
+    model = quick(kernel=RBF(8.0)).fit(X[:400], y[:400])
+    assert len(model.relevance_) < 15
+    assert np.abs(model.weights_).max() > 1e3
+    assert model.score(X[400:], y[400:]) > 0.97
+
+
+def test_batch_training_of_wide_functions_is_as_good():
+    """They share a constant, which thresholds carry; what is left of each is small."""
+    X, y = make_data(150)
+    few, all_in = (quick(kernel=RBF(20.0), training=how).fit(X, y) for how in TRAININGS)
+    gap = few.log_marginal_likelihood_value_ - all_in.log_marginal_likelihood_value_
+    assert abs(gap) < 3
+    assert all_in.score(X, y) > 0.75
+
+
 def test_the_path_is_reported():
     X, y = make_data()
     model = quick().fit(X, y)

@@ -1,7 +1,7 @@
 """What the kernel baselines have in common: one projection, cut into levels, no probabilities."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class LevelRows:
 
 
 class CutClassifier(LevelClassifier):
-    """A weighted sum of kernel functions, and thresholds; ``_keep`` sets both."""
+    """A weighted sum of kernel functions, and thresholds: ``_learn`` finds, ``_keep`` sets them."""
 
     kernel: Any
     kernel_: Any
@@ -80,6 +80,30 @@ class CutClassifier(LevelClassifier):
             self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
         )
         return checked
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the direction and the thresholds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training inputs; standardise them for the default kernel.
+        y : array-like of shape (n_samples,)
+            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
+            by ``categories``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        self._learn(self._training_rows(X, y, sample_weight))
+        return self
+
+    def _learn(self, data: LevelRows) -> None:
+        raise TypeError(f"{type(self).__name__} does not say how to learn")
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, *classes: Any) -> LevelRows:
         """Check everything that ``fit`` is given and set the kernel."""

@@ -1,6 +1,7 @@
-"""What estimators with ``partial_fit`` share: later levels, and all or nothing."""
+"""What estimators with ``partial_fit`` share: later rows and levels, and all or nothing."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,57 @@ from ordinalgp._validation import Levels, encode_levels
 
 
 class Growing(LevelClassifier):
-    """Reads labels that may lack levels, and leaves a model whole when a fit fails."""
+    """Rows in parts; a model stays whole when a fit fails.
+
+    Subclasses have ``_fit`` for the first rows and ``_continue`` for more, and set ``_rows``.
+    """
+
+    _fit: Callable[..., Self]
+    _continue: Callable[..., Self]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from these rows alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training inputs; standardise them for the default kernel.
+        y : array-like of shape (n_samples,)
+            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
+            by ``categories``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        return self._whole_or_not(partial(self._fit, X, y, sample_weight))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Go on with more rows, from the model of those before; without one, ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            More training inputs.
+        y : array-like of shape (n_samples,)
+            Their levels, among those of ``categories_``.
+        classes : array-like, default=None
+            For the first call: every level that later rows may have, from lowest to highest
+            unless ``categories`` says otherwise. Later calls ignore it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        if not hasattr(self, "_rows"):
+            return self._whole_or_not(partial(self._fit, X, y, sample_weight, classes))
+        return self._whole_or_not(partial(self._continue, X, y, sample_weight))
 
     def _whole_or_not(self, work: Callable[[], Self]) -> Self:
         before = self.__dict__.copy()

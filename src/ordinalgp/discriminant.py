@@ -1,11 +1,11 @@
 """Kernel discriminant learning for ordinal regression: ``KernelDiscriminantOrdinal``."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import nnls
 
-from ordinalgp._cuts import CutClassifier, check_rank, kernel_features
+from ordinalgp._cuts import CutClassifier, LevelRows, check_rank, kernel_features
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_number
 
@@ -102,25 +102,7 @@ class KernelDiscriminantOrdinal(CutClassifier):
         check_number("regularization", self.regularization, above=0)
         check_rank(self.rank)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the direction and the thresholds.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        data = self._training_rows(X, y, sample_weight)
+    def _learn(self, data: LevelRows) -> None:
         rows = data.rows
         features = kernel_features(self.kernel_, rows.inputs, self.rank)
         G, copies = features.matrix, np.bincount(rows.latent, rows.counts).astype(float)
@@ -136,7 +118,6 @@ class KernelDiscriminantOrdinal(CutClassifier):
         else:
             centres = rows.inputs[features.pivots]
             self._keep(centres, features.expansion(weights), thresholds)
-        return self
 
 
 def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -> FloatArray:

@@ -1,6 +1,5 @@
 """Support vector ordinal regression that goes on with more rows: ``IncrementalOrdinalSVC``."""
 
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -143,50 +142,6 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("chunk_size", self.chunk_size, least=1)
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find direction and thresholds.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        return self._whole_or_not(partial(self._fit, X, y, sample_weight))
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with more rows; the answer is that of ``fit`` on all rows seen.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            More training inputs.
-        y : array-like of shape (n_samples,)
-            Their levels, among those of ``categories_``.
-        classes : array-like, default=None
-            For the first call: every level that later rows may have, from lowest to highest
-            unless ``categories`` says otherwise. Later calls ignore it.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        if not hasattr(self, "_rows"):
-            return self._whole_or_not(partial(self._fit, X, y, sample_weight, classes))
-        return self._whole_or_not(partial(self._continue, X, y, sample_weight))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         data = self._training_rows(X, y, sample_weight, classes)

@@ -3,7 +3,6 @@
 import sys
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,15 +13,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalgp._base import OrdinalClassifier
 from ordinalgp._growing import Growing
-from ordinalgp._sparse_rows import (
-    SparseRows,
-    basis_columns,
-    draw_candidates,
-    extended,
-    places,
-    sparse_rows,
-)
+from ordinalgp._sparse_rows import SparseRows, draw_candidates, extended, sparse_rows
 from ordinalgp._sparse_state import SparseState
+from ordinalgp._sparse_training import (
+    MOST_WIDTH_ROWS,
+    Limits,
+    choose_width,
+    extreme,
+    first_model,
+    whole_precision,
+)
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import (
     allows_missing,
@@ -32,24 +32,12 @@ from ordinalgp._validation import (
     check_option,
     check_weights,
 )
-from ordinalgp._width import search_width
 from ordinalgp.core.gaussian import Moments
-from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.sparse_bayes import Relevant, SparseTask, first_rows, train
+from ordinalgp.core.sparse_bayes import Relevant, first_rows, train
 
 _PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
-_MATRIX_SHARE = (
-    0.75  # of the memory limit, for the basis matrix; the rest is for what is made of it
-)
 _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
-_START_ALPHA = 1e-3  # section 5.1.4 of the paper
-_LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
-_WIDTH_ROWS, _WIDTH_TOL, _WIDTH_ROUNDS = 2000, 1.0, 30
-# What the width is chosen by must also count the precisions, one fitted number for each function:
-# with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
-# log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
-_WIDTH_COST, _WIDTH_BASIS = 2.3, 100
 
 
 class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
@@ -150,6 +138,10 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     takes one move and then finds a new mode; here all good moves among the best candidates are
     taken at one mode, and fewer where the evidence at the next mode would be lower.
 
+    ``partial_fit`` goes on from the model, its kernel and its thresholds. New rows offer basis
+    functions and take part in every statistic; the old rows stay. A width that was chosen by few
+    rows is chosen again when there are twice as many, up to 2,000.
+
     References
     ----------
     .. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural
@@ -203,54 +195,6 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
 
     # ------------------------------------------------------------------------ fitting
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Choose the width, and then the relevance vectors.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        return self._whole_or_not(partial(self._fit, X, y, sample_weight))
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Go on with more rows: the model, its kernel and its thresholds are where it starts.
-
-        The new rows offer basis functions and take part in every statistic; the old rows stay.
-        A width that was chosen by few rows is chosen again when there are twice as many, up to
-        2,000. On a model that is not fitted this is ``fit``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            More training inputs.
-        y : array-like of shape (n_samples,)
-            Their levels, among those of ``categories_``.
-        classes : array-like, default=None
-            For the first call: every level that later rows may have, from lowest to highest
-            unless ``categories`` says otherwise. Later calls ignore it.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        if not hasattr(self, "_rows"):
-            return self._whole_or_not(partial(self._fit, X, y, sample_weight, classes))
-        return self._whole_or_not(partial(self._continue, X, y, sample_weight))
-
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
         self._check_parameters()
         X = self._check_inputs(X, reset=True)
@@ -259,27 +203,16 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         kernel = RBF() if self.kernel is None else self.kernel.clone_with_theta(self.kernel.theta)
         rows = sparse_rows(X, levels.codes, weights, kernel)
         rng = check_random_state(self.random_state)
-        self.n_rows_seen_, self.width_path_ = len(X), np.empty((0, 2))
-        first = rows.latent[first_rows(rows.codes, rng)]
-        model = self._first_model(rows, first)
-        self.width_rows_ = 0
+        self.n_rows_seen_, self.width_path_, self.width_rows_ = len(X), np.empty((0, 2)), 0
+        r = len(self.categories_)
+        model = first_model(rows, rows.latent[first_rows(rows.codes, rng)], r)
         if self.kernel is None:
             kernel, model = self._best_width(rows, model, rng)
-        most = self._most_candidates
-        candidates = draw_candidates(len(rows.inputs), most, model.index, rng)
+        candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
         if self.training == "batch":
-            alpha = _whole_precision(kernel, rows.inputs, candidates)
-            model = self._first_model(rows, candidates, alpha)
-        model = replace(model, index=np.searchsorted(candidates, model.index))
+            alpha = whole_precision(kernel, rows.inputs, candidates)
+            model = first_model(rows, candidates, r, alpha)
         return self._train(rows, candidates, kernel, model)
-
-    def _first_model(
-        self, rows: SparseRows, inside: IntArray, alpha: float = _START_ALPHA
-    ) -> Relevant:
-        index, r = np.unique(inside), len(self.categories_)
-        observed = np.bincount(rows.codes, rows.counts, minlength=r).astype(float)
-        likelihood, weights = OrdinalProbit.from_counts(observed), np.zeros(len(index))
-        return Relevant(index, np.full(len(index), alpha), weights, likelihood)
 
     def _continue(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
@@ -292,18 +225,26 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         rng = check_random_state(self.random_state)
         inside = place[self._candidates[self._model.index]]
         kernel, model = self.kernel_, replace(self._model, index=inside)
-        if self.kernel is None and min(len(rows.codes), _WIDTH_ROWS) >= 2 * self.width_rows_:
+        if self.kernel is None and min(len(rows.codes), MOST_WIDTH_ROWS) >= 2 * self.width_rows_:
             kernel, model = self._best_width(rows, model, rng)
         candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
-        model = replace(model, index=np.searchsorted(candidates, model.index))
         return self._train(rows, candidates, kernel, model)
 
+    def _best_width(
+        self, rows: SparseRows, model: Relevant, rng: np.random.RandomState
+    ) -> tuple[RBF, Relevant]:
+        chosen = choose_width(rows, model, self._limits, rng, self.n_jobs)
+        self.width_path_, self.width_rows_ = chosen.path, chosen.n_rows
+        return chosen.kernel, chosen.model
+
     def _train(self, rows: SparseRows, candidates: IntArray, kernel: Any, model: Relevant) -> Self:
-        problem = _extreme(kernel, rows.inputs[candidates])
+        """Improve a model whose index counts all inputs, and keep it."""
+        problem = extreme(kernel, rows.inputs[candidates])
         if problem is not None and self.kernel is not None:
             text = f"The kernel {kernel} is {problem}. Give another, or None to choose a width."
             warnings.warn(text, UserWarning, stacklevel=5)
-        task = self._task(rows, candidates, kernel, self.tol, self.max_iter)
+        model = replace(model, index=np.searchsorted(candidates, model.index))
+        task = self._limits.task(rows, candidates, kernel)
         found = train(task, model, grow=self.training == "incremental")
         if self.verbose:
             print(f"{found.n_rounds} rounds, {len(found.model.index)} functions", file=sys.stderr)
@@ -320,14 +261,6 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         self.evidence_moves_ = np.array(found.path.kinds)
         self.converged_, self.n_iter_ = found.converged, found.n_rounds
         return self
-
-    def _task(
-        self, rows: SparseRows, candidates: IntArray, kernel: Any, tol: float, max_rounds: int
-    ) -> SparseTask:
-        memory = _MATRIX_SHARE * check_bytes("memory_limit", self.memory_limit)
-        columns = basis_columns(rows, candidates, kernel, memory)
-        most = _MOST_BASIS if self.max_basis is None else self.max_basis
-        return SparseTask(columns, rows.codes, rows.counts, tol, max_rounds, int(most))
 
     def _keep(
         self,
@@ -347,30 +280,6 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         self.weights_, self.weights_covariance_ = model.weights, covariance
         self.alpha_ = model.alpha
 
-    def _best_width(
-        self, rows: SparseRows, model: Relevant, rng: np.random.RandomState
-    ) -> tuple[RBF, Relevant]:
-        """Try widths on some of the rows, and go on from the best one's model."""
-        first = np.flatnonzero(np.isin(rows.latent, model.index))
-        few = rows.take(draw_candidates(len(rows.codes), _WIDTH_ROWS, first, rng))
-        self.width_rows_ = len(few.codes)
-        place = places(few.first_row, rows.first_row)
-        start = replace(model, index=np.searchsorted(place, model.index))
-        spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
-
-        def trial(width: float) -> tuple[float, Relevant]:
-            if _extreme(RBF(width), few.inputs) is not None:
-                return -np.inf, start
-            every = np.arange(len(few.inputs))
-            most = self.max_basis or _WIDTH_BASIS
-            task = self._task(few, every, RBF(width), max(self.tol, _WIDTH_TOL), _WIDTH_ROUNDS)
-            found = train(replace(task, max_basis=min(_WIDTH_BASIS, most)), start, grow=True)
-            return found.value - _WIDTH_COST * len(found.model.index), found.model
-
-        found = search_width(trial, np.sqrt(few.inputs.shape[1]) * spread, self.n_jobs)
-        self.width_path_ = np.column_stack([found.widths, found.values])
-        return RBF(found.best), replace(found.model, index=place[found.model.index])
-
     # ------------------------------------------------------------------------- checks
 
     def _check_parameters(self) -> None:
@@ -386,6 +295,12 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
             check_number("candidates", self.candidates, least=1)
         check_number("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, above=0)
+
+    @property
+    def _limits(self) -> Limits:
+        most = _MOST_BASIS if self.max_basis is None else int(self.max_basis)
+        memory = check_bytes("memory_limit", self.memory_limit)
+        return Limits(self.tol, self.max_iter, most, memory)
 
     @property
     def _most_candidates(self) -> int | None:
@@ -428,27 +343,3 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
 
     def _level_proba(self, X: Any) -> FloatArray:
         return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
-
-
-def _whole_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:
-    """Precision at which all functions together have the variance of the noise, on average.
-
-    The paper's 0.001 for every one of them lets the latent function pass through all data, where
-    the likelihood has no curvature left and Laplace's evidence a false maximum.
-    """
-    some = inputs[:: max(1, len(inputs) // _LOOK_AT)]
-    phi = kernel(some, inputs[centres])
-    return float(np.einsum("ij,ij->", phi, phi) / len(some)) or 1.0
-
-
-def _extreme(kernel: Any, centres: FloatArray) -> str | None:
-    """Say whether basis functions see one row each, or all rows alike."""
-    some = centres[:: max(1, len(centres) // _LOOK_AT)]
-    K = np.abs(kernel(some, some))
-    scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
-    alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
-    if len(alike) and alike.max() < _IDENTITY:
-        return "so narrow that every basis function sees its own row only: nothing carries over"
-    if len(alike) and alike.min() > _CONSTANT:
-        return "so wide that all basis functions are the same: predictions hardly depend on X"
-    return None

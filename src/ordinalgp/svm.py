@@ -1,7 +1,7 @@
 """Support vector ordinal regression: ``OrdinalSVC``."""
 
 import warnings
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -136,27 +136,8 @@ class OrdinalSVC(CutClassifier):
         check_number("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, above=0)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find direction and thresholds.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        data = self._training_rows(X, y, sample_weight)
+    def _learn(self, data: LevelRows) -> None:
         self._solve(data, np.arange(len(data.rows.codes)))
-        return self
 
     def _solve(self, data: LevelRows, working: IntArray) -> IntArray:
         """Solve for some of the observations; which of them are support vectors."""
@@ -180,7 +161,7 @@ class OrdinalSVC(CutClassifier):
                 f"The gap is {found.error:.1e} > tol={self.tol:.1e} after {found.n_steps} steps; "
                 "raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return working[np.isin(rows.latent, support)]
 

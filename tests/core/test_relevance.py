@@ -320,6 +320,27 @@ def test_thresholds_are_stationary():
         assert abs(value(theta + h) - value(theta - h)) / 2e-4 < 0.02
 
 
+@pytest.mark.parametrize("alpha", [1e-3, 1e-6, 1e-9])
+def test_slopes_in_the_thresholds_keep_their_digits_under_flat_priors(alpha):
+    """Central differences of the log evidence where weights are thousands of times the noise."""
+    X = np.random.default_rng(1).uniform(-1.7, 1.7, (200, 2))
+    centres = np.array([[-1.5, -1.5], [1.5, 1.5], [-1.5, 1.5], [1.5, -1.5]])
+    phi = np.exp(-0.5 * ((X[:, None] - centres) ** 2).sum(-1) / 6.0**2)
+    y = np.searchsorted([-0.4, 0.4], X[:, 0] * X[:, 1])
+
+    def evaluate(theta):
+        likelihood = OrdinalProbit(1.0, -5.0, np.array([10.0])).clone_with_theta(theta)
+        problem = Problem(np.eye(4) / alpha, Basis(phi), y, likelihood, np.ones(200))
+        return laplace_evidence(problem, infer(problem, smoothing="mode", tol=1e-9))
+
+    theta = np.array([0.0, -4.0, np.log(8.0)])
+    slope = evaluate(theta).d_likelihood
+    for k in (1, 2):
+        h = 1e-4 * (np.arange(3) == k)
+        numeric = (evaluate(theta + h).value - evaluate(theta - h).value) / 2e-4
+        assert_allclose(slope[k], numeric, rtol=1e-4, atol=1e-4)
+
+
 def test_the_curvature_in_the_thresholds_is_that_of_the_log_likelihood():
     """Central differences of the gradient; log gaps bend the thresholds by their own slope."""
     rng = np.random.default_rng(0)

@@ -124,6 +124,9 @@ class Posterior(Protocol):
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
 
+    def covary(self, v: FloatArray) -> FloatArray:
+        """The posterior covariance times v, (N,) or (N, k)."""
+
     def inverse(self) -> FloatArray:
         """A' (P + T^-1)^-1 A, (N, N)."""
 
@@ -156,7 +159,7 @@ def condition(
         posterior = _FewProjections(K, distinct, copies, sites, prior_mean, room)
     else:
         F = square_root(K) if root is None else root()
-        posterior = _ManyProjections(F, distinct, copies, sites, prior_mean)
+        posterior = _ManyProjections(K, F, distinct, copies, sites, prior_mean)
     if room is not None:
         room.posterior = posterior
     return posterior
@@ -253,6 +256,12 @@ class _FewProjections:
         spread = self._copies.spread
         return Moments(spread(self._u), spread(self._variances))
 
+    def covary(self, v: FloatArray) -> FloatArray:
+        prior = self._K @ v
+        seen = (self._S * self._A.apply(prior).T).T
+        known = (self._S * self._triangle.solve(seen).T).T
+        return prior - self._K @ self._A.adjoint(known)
+
     def inverse(self) -> FloatArray:
         return lift(self._A, self._triangle.full_inverse(self._S, self._room))
 
@@ -274,6 +283,7 @@ class _ManyProjections:
 
     def __init__(
         self,
+        K: FloatArray,
         F: FloatArray,
         A: Projection,
         copies: _Copies,
@@ -281,7 +291,8 @@ class _ManyProjections:
         prior_mean: FloatArray | None,
     ) -> None:
         self._A, self._copies = A, copies
-        self._h = np.zeros(len(F)) if prior_mean is None else prior_mean
+        self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
+        self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
         self._precision = A.scatter(copies.merge(sites.tau))
         B = _congruence(F, self._precision)
         B.flat[:: len(B) + 1] += 1.0
@@ -293,8 +304,8 @@ class _ManyProjections:
     def _move(self, nu: FloatArray) -> None:
         shift = self._A.adjoint(self._copies.merge(nu))
         total = shift - self._precision @ self._h
-        self.mean = self._h + self._half_covariance.T @ (self._half_covariance @ total)
-        self.weights = shift - self._precision @ self.mean
+        self.mean = self._h + self.covary(total)
+        self.weights = self.without_sites(total)
 
     def shifted(self, nu: FloatArray) -> Self:
         moved = copy.copy(self)
@@ -309,13 +320,17 @@ class _ManyProjections:
         spread = self._copies.spread
         return Moments(spread(self._A.apply(self.mean)), spread(self._variances))
 
+    def covary(self, v: FloatArray) -> FloatArray:
+        return self._half_covariance.T @ (self._half_covariance @ v)
+
     @property
     def solves(self) -> bool:
         return True
 
     def without_sites(self, v: FloatArray) -> FloatArray:
-        half = self._half_covariance
-        return v - self._precision @ (half.T @ (half @ v))
+        # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
+        known = self.covary(v)
+        return v - self._precision @ known if self._diagonal is None else known / self._diagonal
 
     def inverse(self) -> FloatArray:
         half = self._half_covariance @ self._precision

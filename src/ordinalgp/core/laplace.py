@@ -46,7 +46,7 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
         # Newton squares its error; one that neither moves closer nor climbs is at rounding.
         flat = mode.height - old.height <= _slack(old.height) and change >= last / 2
         stuck = stuck + 1 if flat else 0
-        converged = change <= tol or stuck == 3
+        converged = change <= tol or stuck >= (1 if change**2 <= tol else 3)
         if converged:
             break
         if costly and posterior.solves:
@@ -131,6 +131,8 @@ def _newton_step(problem: Problem, mode: _Mode, known: Posterior) -> tuple[Float
         image -= mix @ images[:k]
         direction -= mix @ directions[:k]
         length = np.linalg.norm(image)
+        if not length > 0:
+            break
         images[k], directions[k] = image / length, direction / length
         along = images[k] @ rest
         step += along * directions[k]

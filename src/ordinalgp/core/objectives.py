@@ -62,7 +62,7 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
     pull = A.adjoint(counts * tilt)
     R = posterior.inverse()
     c = pull - R @ (K @ pull)
-    d_likelihood = slopes @ counts + theta.d1 @ (counts * A.apply(K @ c))
+    d_likelihood = slopes @ counts + theta.d1 @ (counts * A.apply(posterior.covary(pull)))
     G = gaussian_gradient(posterior.weights, R, mixed=c)
     return Evaluation(float(value), G, d_likelihood, found)
 

@@ -23,9 +23,9 @@ from ordinalgp._typing import BoolArray, FloatArray, IntArray
 from ordinalgp.core.gaussian import Triangle
 
 ADD, RE_ESTIMATE, DELETE = "add", "re-estimate", "delete"
-# Precisions stay in this range: below, the prior is flat for every data set that fits in memory;
-# above, the weight is zero and the basis function only costs time.
-_ALPHA = (1e-6, 1e10)
+# Precisions stay in this range: below, weights of a million times the noise that nearly cancel
+# (smooth functions, sharp levels) have lost their digits; above, the weight is zero.
+_ALPHA = (1e-12, 1e10)
 # Where all precisions move at once, a weight with a prior standard deviation of a thousandth of the
 # noise leaves; the evidence has the last word.
 _NEGLIGIBLE = 1e6

@@ -248,9 +248,7 @@ def _bend(problem: Problem, likelihood: OrdinalProbit, at: _Point) -> FloatArray
     """
     own, cross = likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
     follow = problem.projection.adjoint(cross.T)  # (M, r - 1)
-    K, R = problem.K, at.found.posterior.inverse()
-    covariance = K - K @ R @ K
-    profile = own - follow.T @ covariance @ follow
+    profile = own - follow.T @ at.found.posterior.covary(follow)
     size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
     least = 1e-6 * max(float(np.trace(own)), 1.0)  # some directions the weights follow freely
     inverse: FloatArray = (axes / np.maximum(size, least)) @ axes.T

@@ -1,0 +1,124 @@
+"""Where the training of a sparse model begins: its kernel's width, first functions, limits."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import RBF
+
+from ordinalgp._sparse_rows import SparseRows, basis_columns, draw_candidates, places
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._width import search_width
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.sparse_bayes import Relevant, SparseTask, train
+
+MOST_WIDTH_ROWS = 2000
+_MATRIX_SHARE = 0.75  # of the memory limit, for the basis matrix; the rest is for what it becomes
+_START_ALPHA = 1e-3  # section 5.1.4 of the paper
+_LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
+_LEAST_VARYING = 1e-8  # share of a function's square: below, it counts as constant
+_WIDTH_TOL, _WIDTH_ROUNDS = 1.0, 30
+# What the width is chosen by must also count the precisions, one fitted number for each function:
+# with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
+# log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
+_WIDTH_COST, _WIDTH_BASIS = 2.3, 100
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far a training goes, and what it may take."""
+
+    tol: float
+    max_rounds: int
+    max_basis: int
+    memory: float
+    """bytes for the basis matrix and its parts"""
+
+    def task(self, rows: SparseRows, candidates: IntArray, kernel: Any) -> SparseTask:
+        """The training of ``rows`` with functions at ``candidates``."""
+        columns = basis_columns(rows, candidates, kernel, _MATRIX_SHARE * self.memory)
+        return SparseTask(
+            columns, rows.codes, rows.counts, self.tol, self.max_rounds, self.max_basis
+        )
+
+    @property
+    def for_widths(self) -> "Limits":
+        """Less of everything: many widths are tried."""
+        basis = min(_WIDTH_BASIS, self.max_basis)
+        return replace(
+            self, tol=max(self.tol, _WIDTH_TOL), max_rounds=_WIDTH_ROUNDS, max_basis=basis
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenWidth:
+    """The best width's kernel and model, with all that were tried."""
+
+    kernel: RBF
+    model: Relevant
+    path: FloatArray
+    """widths, ascending, and what each was judged by, (k, 2)"""
+    n_rows: int
+
+
+def first_model(
+    rows: SparseRows, inside: IntArray, n_levels: int, alpha: float = _START_ALPHA
+) -> Relevant:
+    """Functions at the inputs ``inside``, with weights of zero and thresholds by the counts."""
+    index = np.unique(inside)
+    observed = np.bincount(rows.codes, rows.counts, minlength=n_levels).astype(float)
+    likelihood, weights = OrdinalProbit.from_counts(observed), np.zeros(len(index))
+    return Relevant(index, np.full(len(index), alpha), weights, likelihood)
+
+
+def choose_width(
+    rows: SparseRows,
+    model: Relevant,
+    limits: Limits,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+) -> ChosenWidth:
+    """Try widths on some of the rows, from the functions of ``model``."""
+    first = np.flatnonzero(np.isin(rows.latent, model.index))
+    few = rows.take(draw_candidates(len(rows.codes), MOST_WIDTH_ROWS, first, rng))
+    place = places(few.first_row, rows.first_row)
+    start = replace(model, index=np.searchsorted(place, model.index))
+    spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
+    every = np.arange(len(few.inputs))
+
+    def trial(width: float) -> tuple[float, Relevant]:
+        if extreme(RBF(width), few.inputs) is not None:
+            return -np.inf, start
+        found = train(limits.for_widths.task(few, every, RBF(width)), start, grow=True)
+        return found.value - _WIDTH_COST * len(found.model.index), found.model
+
+    found = search_width(trial, np.sqrt(few.inputs.shape[1]) * spread, n_jobs)
+    path = np.column_stack([found.widths, found.values])
+    best = replace(found.model, index=place[found.model.index])
+    return ChosenWidth(RBF(found.best), best, path, len(few.codes))
+
+
+def whole_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:
+    """Precision at which all functions together vary as much as the noise, on average.
+
+    What they have in common with a constant is left out: thresholds carry the offset. The paper's
+    0.001 for every one of them lets the latent function pass through all data, where the
+    likelihood has no curvature left and Laplace's evidence a false maximum.
+    """
+    some = inputs[:: max(1, len(inputs) // _LOOK_AT)]
+    phi = kernel(some, inputs[centres])
+    whole, varying = (np.einsum("ij,ij->", x, x) for x in (phi, phi - phi.mean(axis=0)))
+    return float(max(varying, _LEAST_VARYING * whole) / len(some)) or 1.0
+
+
+def extreme(kernel: Any, centres: FloatArray) -> str | None:
+    """Say whether basis functions see one row each, or all rows alike."""
+    some = centres[:: max(1, len(centres) // _LOOK_AT)]
+    K = np.abs(kernel(some, some))
+    scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
+    alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
+    if len(alike) and alike.max() < _IDENTITY:
+        return "so narrow that every basis function sees its own row only: nothing carries over"
+    if len(alike) and alike.min() > _CONSTANT:
+        return "so wide that all basis functions are the same: predictions hardly depend on X"
+    return None
