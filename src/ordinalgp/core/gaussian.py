@@ -101,6 +101,25 @@ class Triangle:
         return mirrored(half.T)  # the upper triangle, in C order
 
 
+class Preconditioner(Protocol):
+    """The inverse of I + A' T A K, nearly where a site says nothing."""
+
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        """(I + A' T A K)^-1 v, (N,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledInverse:
+    """(I + T K)^-1 = S B^-1 S^-1, without anything else that a posterior holds."""
+
+    S: FloatArray
+    triangle: Triangle
+
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        S = np.maximum(self.S, max(_FAINT * np.max(self.S), np.finfo(float).tiny))
+        return S * self.triangle.solve(v / S)
+
+
 class Posterior(Protocol):
     """N(f; mean, covariance), reached from the prior through the sites."""
 
@@ -115,11 +134,8 @@ class Posterior(Protocol):
         """The posterior under sites with the same precisions and other shifts: O(n^2)."""
 
     @property
-    def solves(self) -> bool:
-        """Whether ``without_sites`` is known: always but for few projections that are not f."""
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        """(I + A' T A K)^-1 v, (N,), nearly where a site says nothing."""
+    def preconditioner(self) -> "Preconditioner | None":
+        """What is left of it for a similar problem; none for few projections that are not f."""
 
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
@@ -161,7 +177,7 @@ def condition(
         F = square_root(K) if root is None else root()
         posterior = _ManyProjections(K, F, distinct, copies, sites, prior_mean)
     if room is not None:
-        room.posterior = posterior
+        room.preconditioner = posterior.preconditioner  # not the posterior, which holds the room
     return posterior
 
 
@@ -229,13 +245,9 @@ class _FewProjections:
         return S * self._triangle.solve(scaled - S * offset) + rest
 
     @property
-    def solves(self) -> bool:
-        return isinstance(self._A, Identity)
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        # (I + T P)^-1 = S B^-1 S^-1; what is divided by must not be nothing.
-        S = np.maximum(self._S, max(_FAINT * np.max(self._S), np.finfo(float).tiny))
-        return S * self._triangle.solve(v / S)
+    def preconditioner(self) -> Preconditioner | None:
+        single = isinstance(self._A, Identity)
+        return _ScaledInverse(self._S, self._triangle) if single else None
 
     @cached_property
     def _variances(self) -> FloatArray:
@@ -324,8 +336,8 @@ class _ManyProjections:
         return self._half_covariance.T @ (self._half_covariance @ v)
 
     @property
-    def solves(self) -> bool:
-        return True
+    def preconditioner(self) -> Preconditioner | None:
+        return self
 
     def without_sites(self, v: FloatArray) -> FloatArray:
         # K^-1 C v; a flat prior on single weights leaves nothing of the difference.

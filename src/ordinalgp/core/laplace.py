@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.gaussian import Moments, Posterior
+from ordinalgp.core.gaussian import Moments, Posterior, Preconditioner
 from ordinalgp.core.likelihoods import Smoothed
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 
@@ -31,8 +31,8 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
     """Newton's method for the posterior mode (Alg. 3.1 of [Rasmussen06]_), with halving."""
     mode = _first_mode(problem, start)
     costly = len(problem.K) > _CHEAP
-    known = None if problem.room is None else problem.room.posterior
-    if costly and known is not None and known.solves:
+    known = None if problem.room is None else problem.room.preconditioner
+    if costly and known is not None:
         # In a search the factorisation at the last hyperparameters will do for most of the way.
         # The one at the mode, which the gradient needs, is then the only one to make.
         mode = _approach(problem, mode, known, tol)
@@ -49,8 +49,9 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
         converged = change <= tol or stuck >= (1 if change**2 <= tol else 3)
         if converged:
             break
-        if costly and posterior.solves:
-            mode = _approach(problem, mode, posterior, tol)
+        known = posterior.preconditioner
+        if costly and known is not None:
+            mode = _approach(problem, mode, known, tol)
         elif costly:
             mode = _coast(problem, mode, posterior, sites.tau, tol)
     marginal = Moments(mode.at.mean, posterior.observed().var)
@@ -96,7 +97,7 @@ def _change(problem: Problem, old: _Mode, new: _Mode) -> FloatArray:
     return moved
 
 
-def _approach(problem: Problem, mode: _Mode, known: Posterior, tol: float) -> _Mode:
+def _approach(problem: Problem, mode: _Mode, known: Preconditioner, tol: float) -> _Mode:
     """Newton's method, its equations solved by iteration with a factorisation that is at hand."""
     for _ in range(_STEPS):
         step, left = _newton_step(problem, mode, known)
@@ -111,7 +112,7 @@ def _approach(problem: Problem, mode: _Mode, known: Posterior, tol: float) -> _M
     return mode
 
 
-def _newton_step(problem: Problem, mode: _Mode, known: Posterior) -> tuple[FloatArray, float]:
+def _newton_step(problem: Problem, mode: _Mode, known: Preconditioner) -> tuple[FloatArray, float]:
     """Solve (I + A' W A K) step = A' d1 - weights by conjugate residuals; the share that is left.
 
     In these variables an error of the solution is one of the posterior covariance times the

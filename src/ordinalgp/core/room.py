@@ -18,8 +18,8 @@ class Room:
     def __init__(self) -> None:
         self._matrices: dict[str, FloatArray] = {}
         self._X: Any = None
-        self.posterior: Any = None
-        """the last one, whose factorisation may help with the next"""
+        self.preconditioner: Any = None
+        """of the last posterior, which may help with the next"""
 
     def matrix(self, name: str, n: int) -> FloatArray:
         """The array of that name, (n, n), with whatever was left in it."""
