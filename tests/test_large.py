@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalGPClassifier, _induced, _large, _sweeps, load
+from ordinalgp._induced import Pace
 from ordinalgp._site_store import SiteStore
 from ordinalgp.metrics import log_score
 
@@ -399,3 +400,12 @@ def test_clone_forgets_the_points():
     assert not hasattr(clone(fitted), "inducing_points_")
     again = fitted.set_params(inducing=None).fit(X[:60], Y[:60])
     assert not hasattr(again, "inducing_points_")
+
+
+def test_passes_without_a_gain_are_told_from_passes_with_one():
+    n = 1000
+    creeping = tuple(-500.0 + 1e-4 * k for k in range(12))  # 1e-3 nats in ten passes
+    assert Pace(values=creeping).idle(n)
+    assert not Pace(values=creeping[:10]).idle(n)  # too few to judge
+    assert not Pace(values=tuple(10 * v for v in creeping)).idle(n // 10)
+    assert not Pace(values=(*creeping, -510.0)).idle(n)  # the evidence fell

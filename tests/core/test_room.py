@@ -1,5 +1,7 @@
 """A search that writes over its own matrices must not see what was in them."""
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -114,3 +116,22 @@ def assert_same_along_a_search(plain, roomy, far=0.3, steps=4):
         assert_allclose(again, value, rtol=1e-12)
         assert_allclose(slope, gradient, rtol=1e-9, atol=1e-9 * np.abs(gradient).max())
         start = found.start
+
+
+@pytest.mark.parametrize("inference", ["laplace", "ep"])
+def test_a_room_is_free_as_soon_as_its_search_ends(inference):
+    """Its matrices are as large as all the rest of a fit, so none may wait for the collector."""
+    X, y = rows()
+    smoothing, function = objective_named(inference, "evidence")
+    likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.4)
+    ones = np.ones(len(X))
+    room = Room()
+    task = Task(X, RBF(), likelihood, Identity(len(X)), y, ones, smoothing, function, room=room)
+    seen = weakref.ref(room)
+    gc.disable()
+    try:
+        task.evaluate(task.theta)
+        del task, room
+        assert seen() is None
+    finally:
+        gc.enable()
