@@ -1,0 +1,93 @@
+"""What a Gaussian posterior offers, whatever form its linear algebra has."""
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from ordinalgp._typing import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means and variances, elementwise."""
+
+    mean: FloatArray
+    var: FloatArray
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Gaussian factors exp(-tau u^2/2 + nu u), one copy of each observation."""
+
+    tau: FloatArray
+    nu: FloatArray
+
+    @classmethod
+    def flat(cls, m: int) -> "Sites":
+        """Sites that say nothing."""
+        return cls(np.zeros(m), np.zeros(m))
+
+    def rescaled(self, log_scale: float) -> "Sites":
+        """The same sites of u exp(log_scale)."""
+        return Sites(np.exp(-2.0 * log_scale) * self.tau, np.exp(-log_scale) * self.nu)
+
+
+class Preconditioner(Protocol):
+    """The inverse of I + A' T A K, nearly where a site says nothing."""
+
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        """(I + A' T A K)^-1 v, (N,)."""
+
+
+class Posterior(Protocol):
+    """N(f; mean, covariance), reached from the prior through the sites."""
+
+    mean: FloatArray
+    """posterior mean of f, (N,)"""
+    weights: FloatArray
+    """K^-1 (mean - prior mean) = A' w, (N,)"""
+    half_log_det: float
+    """log |I + P T| / 2"""
+
+    def shifted(self, nu: FloatArray) -> Self:
+        """The posterior under sites with the same precisions and other shifts: O(n^2)."""
+
+    @property
+    def preconditioner(self) -> "Preconditioner | None":
+        """What is left of it for a similar problem; none for few projections that are not f."""
+
+    def observed(self) -> Moments:
+        """Moments of u = A f, one per observation."""
+
+    def covary(self, v: FloatArray) -> FloatArray:
+        """The posterior covariance times v, (N,) or (N, k)."""
+
+    def inverse(self) -> FloatArray:
+        """A' (P + T^-1)^-1 A, (N, N)."""
+
+    def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+        """Moments at new points, less their prior mean; K_cross is (n_new, N)."""
+
+    def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
+        """Joint covariance of new points."""
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Between observations, each made ``counts`` times, and the distinct projections they see."""
+
+    counts: FloatArray
+    where: IntArray | None
+    size: int
+
+    def merge(self, values: FloatArray) -> FloatArray:
+        """Sum over all copies of each distinct projection."""
+        total = self.counts * values
+        if self.where is None:
+            return total
+        return np.bincount(self.where, total, self.size).astype(float)
+
+    def spread(self, values: FloatArray) -> FloatArray:
+        """Hand each observation the value of its projection."""
+        return values if self.where is None else values[self.where]
