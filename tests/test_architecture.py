@@ -23,8 +23,9 @@ SOURCES = {
 LAYERS = [
     {"_typing"},
     {"core.special", "core.room", "kernels", "core.factors", "core.soft_margin"},
+    {"core.triangle", "core.posterior"},
+    {"core.upstream"},
     {"core.likelihoods", "core.projections", "core.contraction", "core.columns", "core.cross"},
-    {"core.posterior", "core.triangle"},
     {"core.logit", "core.margins", "core.information"},
     {"core.few_projections", "core.many_projections"},
     {"core.gaussian"},

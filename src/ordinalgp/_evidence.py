@@ -124,7 +124,8 @@ class EvidenceSearch(LatentSearch):
 
     def _settle(self, task: Task, found: Found) -> Self:
         """Infer once more at the hyperparameters found, and keep the results."""
-        value, _, final = task.evaluate(found.theta, found.start)
+        task = task.at(found.theta)
+        value, final = task.settle(found.start)
         if not final.converged:
             warnings.warn(
                 f"{self.inference}: sites still move by {final.change:.1e} > tol={self.tol:.1e} "
@@ -136,17 +137,17 @@ class EvidenceSearch(LatentSearch):
         self.evidence_path_ = found.path
         self.converged_ = bool(final.converged and found.converged)
         self.n_iter_ = final.n_sweeps
-        self._keep(task.at(found.theta), final.sites)
+        self._keep(task, final.sites, final.posterior)
         return self
 
-    def _keep(self, task: Task, sites: Sites) -> None:
+    def _keep(self, task: Task, sites: Sites, posterior: Posterior | None = None) -> None:
         """Set everything that follows from the hyperparameters and the sites.
 
-        The posterior is computed from these alone, so that a saved model has it to the last bit.
+        The posterior depends on these alone, so that a saved model has it to the last bit.
         """
         self._fitted_task, self._sites, self._support = task, sites, task.X
         self._name_likelihood(task)
-        self._posterior = task.problem().condition(sites)
+        self._posterior = task.problem().condition(sites) if posterior is None else posterior
         self._posterior.observed()  # finishes the factor, which is then only read
 
     def _name_likelihood(self, task: Any) -> None:

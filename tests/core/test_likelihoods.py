@@ -82,9 +82,11 @@ def test_derivatives_are_slopes(case):
     assert_allclose(at.d3, (up.d2 - down.d2) / (2 * H), rtol=1e-6, atol=1e-8)
 
 
-def test_theta_derivatives_are_slopes(case):
+@pytest.mark.parametrize("told", [False, True])
+def test_theta_derivatives_are_slopes(case, told):
     likelihood, y, mean, var = case
-    found = likelihood.theta_derivatives(y, mean, var)
+    known = likelihood.log_expectation(y, mean, var) if told else None
+    found = likelihood.theta_derivatives(y, mean, var, known)
     for p in range(len(likelihood.theta)):
         shift = H * np.eye(len(likelihood.theta))[p]
         up, down = (

@@ -60,9 +60,11 @@ def test_swapping_sides_reverses_the_levels(case):
         assert_allclose(forward, likelihood.probabilities(-mean, var)[:, ::-1], rtol=1e-12)
 
 
-def test_theta_derivatives_are_slopes(case):
+@pytest.mark.parametrize("told", [False, True])
+def test_theta_derivatives_are_slopes(case, told):
     likelihood, y, mean, var = case
-    found = likelihood.theta_derivatives(y, mean, var)
+    known = likelihood.log_expectation(y, mean, var) if told else None
+    found = likelihood.theta_derivatives(y, mean, var, known)
     p = len(likelihood.theta)
     assert found.value.shape == (p, len(y))
     for k in range(p):

@@ -15,6 +15,7 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Identity
 from ordinalgp.core.room import Room
 from ordinalgp.core.search import Task, objective_named
+from ordinalgp.core.upstream import Upper
 
 KERNELS = [
     RBF(0.7),
@@ -62,7 +63,7 @@ def symmetric(n, seed=4):
 def test_slopes_are_those_of_scikit_learn(kernel):
     X, _ = rows(70)
     K, gradient = kernel(X, eval_gradient=True)
-    slope = kernel_slope(kernel, X, symmetric(70), K, Room())
+    slope = kernel_slope(kernel, X, Upper(symmetric(70)), K, Room())
     assert_allclose(slope, np.einsum("ij,ijp->p", symmetric(70), gradient), rtol=1e-10)
 
 
@@ -70,7 +71,7 @@ def test_far_out_rows_give_finite_slopes():
     X, _ = rows(20)
     upstream, kernel = symmetric(20), ConstantKernel(2.0) * RBF(1e-3)
     K = kernel_matrix(kernel, 1e180 * X, Room())  # twice the identity
-    slope = kernel_slope(kernel, 1e180 * X, upstream, K, Room())
+    slope = kernel_slope(kernel, 1e180 * X, Upper(upstream), K, Room())
     assert_allclose(slope, [2.0 * np.trace(upstream), 0.0])
 
 

@@ -8,28 +8,34 @@ solve (iterative: each step costs two products with the n x n posterior covarian
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.likelihoods import ExpectedLog, expected_log
-from ordinalgp.core.objectives import Evaluation, gaussian_gradient, prior_offset
+from ordinalgp.core.objectives import Evaluation, Slopes, prior_offset
 from ordinalgp.core.problem import Approximation, Problem
 from ordinalgp.core.projections import sandwich
 from ordinalgp.core.special import hermite
+from ordinalgp.core.upstream import Parts, Upper
 
 
 def ep_bound(problem: Problem, found: Approximation) -> Evaluation:
     """F of eq. (27), a lower bound on the log evidence, and its total gradient."""
-    posterior, counts = found.posterior, problem.counts
+    counts = problem.counts
     expected = expected_log(problem.likelihood, problem.y, found.marginal.mean, found.marginal.var)
     value = counts @ expected.value - _divergence(problem, found)
-    R = posterior.inverse()
+    return Evaluation(float(value), found, partial(_slopes, problem, found, expected))
+
+
+def _slopes(problem: Problem, found: Approximation, expected: ExpectedLog) -> Slopes:
+    R = found.posterior.inverse()
     moved_K, moved_theta = _remainder(problem, found, expected, R)
-    G = gaussian_gradient(posterior.weights, R)  # eq. (28); overwrites R
+    G = Parts.of(R, found.posterior.weights).full()  # eq. (28); overwrites R
     G += moved_K
-    return Evaluation(float(value), G, expected.d_theta @ counts + moved_theta, found)
+    return Upper(G), expected.d_theta @ problem.counts + moved_theta
 
 
 def bound_value(problem: Problem, found: Approximation, order: int = 32) -> float:
@@ -73,7 +79,7 @@ def _site_response(problem: Problem, found: Approximation) -> _Response:
     jacobian[:, 1] = np.stack([v**2 * s.d3, 1 + 2 * v * s.d2 + v**2 * d2_var], axis=1)
     to_cavity = np.linalg.inv(jacobian)
     cavity = _natural_slope(m, v)
-    theta = problem.likelihood.theta_derivatives(problem.y, m, v)
+    theta = problem.theta_derivatives(found)
     tilted = np.stack([v * theta.d1, v**2 * theta.d2], axis=-1)
     back = cavity @ to_cavity
     by_marginal = _natural_slope(found.marginal.mean, found.marginal.var) - back

@@ -19,6 +19,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.room import Room
+from ordinalgp.core.upstream import Upstream
 from ordinalgp.kernels import ARDLinear
 
 __all__ = ["contract", "kernel_matrix", "kernel_slope"]
@@ -75,24 +76,34 @@ def _isotropic(kernel: sk.Kernel) -> tuple[sk.RBF, sk.ConstantKernel | None] | N
 
 
 def kernel_slope(
-    kernel: sk.Kernel, X: Any, upstream: FloatArray, K: FloatArray, room: Room | None = None
+    kernel: sk.Kernel, X: Any, upstream: Upstream, K: FloatArray, room: Room | None = None
 ) -> FloatArray:
     """``contract``, by one pass over distances that the room keeps where that will do."""
     parts = None if room is None else _isotropic(kernel)
     if room is None or parts is None:
-        return contract(kernel, X, upstream, K=K)
-    (rbf, constant), r2, sums = parts, room.distances(X), np.zeros(2)
-    for i in range(0, len(K), _BLOCK):
-        j = i + _BLOCK
-        block = upstream[i:j, i:] * K[i:j, i:]
-        block[:, :_BLOCK] *= 0.5  # pairs within the block are met twice, all others once
-        sums += np.sum(block), np.einsum("ij,ij->", block, r2[i:j, i:])
-    if not np.all(np.isfinite(sums)):  # squares of huge inputs overflow; the general rule clips
-        return contract(kernel, X, upstream, K=K)
-    slopes = [(constant, 2.0 * sums[0]), (rbf, 2.0 * sums[1] / rbf.length_scale**2)]
+        return contract(kernel, X, upstream.full(), K=K)
+    (rbf, constant), r2 = parts, room.distances(X)
+    total = 0.0 if constant is None else _meet(upstream, K)
+    stretch = _meet(upstream, K, r2)
+    if not np.isfinite(total + stretch):  # squares of huge inputs overflow; the general rule clips
+        return contract(kernel, X, upstream.full(), K=K)
+    slopes = [(constant, total), (rbf, stretch / rbf.length_scale**2)]
     if constant is not None and kernel.k1 is rbf:
         slopes.reverse()
     return np.array([slope for part, slope in slopes if part is not None and part.n_dims])
+
+
+def _meet(upstream: Upstream, K: FloatArray, r2: FloatArray | None = None) -> float:
+    """Sum of dL/dK times K, or times K r^2; all three symmetric, so that half of them will do."""
+    half = np.triu(np.ones((_BLOCK, _BLOCK))) - 0.5 * np.eye(_BLOCK)
+    total = 0.0
+    for i in range(0, len(K), _BLOCK):
+        rows = K[i : i + _BLOCK, i:]
+        with np.errstate(invalid="ignore"):
+            block = rows.copy() if r2 is None else rows * r2[i : i + _BLOCK, i:]
+            block[:, : len(rows)] *= half[: len(rows), : len(rows)]
+        total += 2.0 * upstream.meet(i, block)
+    return total
 
 
 @singledispatch

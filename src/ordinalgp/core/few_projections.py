@@ -14,7 +14,7 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.posterior import Copies, Moments, Preconditioner, Sites
 from ordinalgp.core.projections import Identity, Projection, lift, sandwich
 from ordinalgp.core.room import Room, matrix
-from ordinalgp.core.triangle import Triangle
+from ordinalgp.core.triangle import Triangle, mirrored
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
@@ -55,6 +55,7 @@ class FewProjections:
         self._S = S = np.sqrt(self._T)
         self._triangle = Triangle(_scaled(P, S, matrix(room, "factor", len(P))))
         self.half_log_det = self._triangle.half_log_det
+        self._triangle.invert()  # all that follows is cheaper with L^-1, which variances need
         self._move(sites.nu)
 
     def _move(self, nu: FloatArray) -> None:
@@ -109,14 +110,23 @@ class FewProjections:
 
     def covary(self, v: FloatArray) -> FloatArray:
         """(K - K R K) v."""
-        prior = self._K @ v
-        seen = (self._S * self._A.apply(prior).T).T
+        return self.carry(v)[1]
+
+    def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(I - R K) v, and K times that."""
+        seen = (self._S * self._A.apply(self._K @ v).T).T
         known = (self._S * self._triangle.solve(seen).T).T
-        return prior - self._K @ self._A.adjoint(known)
+        kept = v - self._A.adjoint(known)
+        return kept, self._K @ kept
 
     def inverse(self) -> FloatArray:
         """R = A' S B^-1 S A."""
-        return lift(self._A, self._triangle.full_inverse(self._S, self._room))
+        return mirrored(self.upper_inverse())
+
+    def upper_inverse(self) -> FloatArray:
+        """R, without the other triangle where every latent value is observed by itself."""
+        R = self._triangle.upper_inverse(self._S, self._room)
+        return R if isinstance(self._A, Identity) else lift(self._A, mirrored(R))
 
     def _half(self, K_cross: FloatArray) -> FloatArray:
         return self._triangle.inverse @ (self._S[:, None] * self._A.apply(K_cross.T))

@@ -27,10 +27,11 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.bound import bound_value
 from ordinalgp.core.gaussian import Posterior, Sites, Triangle
 from ordinalgp.core.inference import infer
-from ordinalgp.core.objectives import ep_value, gaussian_gradient
+from ordinalgp.core.objectives import ep_value
 from ordinalgp.core.problem import Approximation, Problem, Start
 from ordinalgp.core.projections import Identity, Rows, sandwich
 from ordinalgp.core.raters import RaterModel
+from ordinalgp.core.upstream import Parts
 
 _PARTS = 64  # at most so many tasks an iteration; the order of sums does not depend on n_jobs
 
@@ -162,7 +163,7 @@ def _visit(
     for rater in raters:
         problem, found = observe(prior, rater, model, limits)
         weights = found.posterior.weights
-        slope = gaussian_gradient(weights, found.posterior.inverse())
+        slope = Parts.of(found.posterior.upper_inverse(), weights).full()
         sums.weights[rater.index] += weights
         sums.slope[np.ix_(rater.index, rater.index)] += slope
         sums = replace(

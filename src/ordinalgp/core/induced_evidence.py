@@ -45,9 +45,11 @@ class Widened:
         smoothed: Smoothed = self.inner.log_expectation(y, mean, var + self.extra)
         return smoothed
 
-    def theta_derivatives(self, y: Any, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
+    def theta_derivatives(
+        self, y: Any, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
         """Likewise."""
-        found: ThetaDerivatives = self.inner.theta_derivatives(y, mean, var + self.extra)
+        found: ThetaDerivatives = self.inner.theta_derivatives(y, mean, var + self.extra, known)
         return found
 
 
@@ -65,7 +67,7 @@ class InducedTask(Trainable):
     def relaxed(self) -> Self:
         """Return the task at the precision that a search needs."""
         stationary = self.smoothing == "cavity"
-        return replace(self, tol=max(self.tol, SEARCH_TOL)) if stationary else self
+        return replace(self, tol=max(self.tol, SEARCH_TOL[ep_evidence])) if stationary else self
 
     def evaluate(
         self, theta: FloatArray, start: Start | None = None

@@ -18,6 +18,7 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.room import Room, matrix
 from ordinalgp.core.search import Trainable
+from ordinalgp.core.upstream import Upper
 
 _STRIP = 128  # rows of a product at a time
 # In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is
@@ -121,11 +122,11 @@ class LeastSquaresTask(Trainable):
         K = kernel_matrix(task.kernel, self.X, self.room)
         out = task.leave_out(K)
         value, d_kernel, d_likelihood = task._adjoint(out)
-        slope = kernel_slope(task.kernel, self.X, d_kernel, K, self.room)
+        slope = kernel_slope(task.kernel, self.X, Upper(d_kernel), K, self.room)
         return value, np.concatenate([slope, d_likelihood]), out
 
     def _adjoint(self, out: LeftOut) -> tuple[float, FloatArray, FloatArray]:
-        """Value, dL/dK (written over R) and dL/d likelihood.theta."""
+        """Value, dL/dK (its upper triangle) and dL/d likelihood.theta."""
         A, link, at = self.projection, self.likelihood.link, out.moments
         smoothed = link.log_expectation(self.y, at.mean, at.var)
         d_mean = self.counts * smoothed.d1
@@ -156,7 +157,7 @@ def _inverse(C: FloatArray) -> FloatArray:
 def _pull_back(
     R: FloatArray, g: FloatArray, d_w: FloatArray, w: FloatArray, out: FloatArray
 ) -> None:
-    """-R diag(g) R - (R d_w w' + w d_w' R)/2: both w and diag(R) back to K."""
+    """-R diag(g) R - (R d_w w' + w d_w' R)/2: both w and diag(R) back to K, above the diagonal."""
     half = R @ d_w
     left, right = np.column_stack([half, w]) / -2, np.vstack([w, half])
     # The signs of g differ, so it is no product of a matrix with itself; strips of the upper
@@ -165,4 +166,3 @@ def _pull_back(
         j = i + _STRIP
         strip = np.matmul(R[i:j] * -g, R[:, i:], out=out[i:j, i:])
         strip += left[i:j] @ right[:, i:]
-        out[j:, i:j] = strip[:, _STRIP:].T

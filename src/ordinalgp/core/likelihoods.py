@@ -29,6 +29,8 @@ class Smoothed:
     d1: FloatArray
     d2: FloatArray
     d3: FloatArray
+    cut: Interval | None = None
+    """what an ordinal probit knows besides, for its derivatives in theta"""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,10 @@ class Likelihood(Protocol):
     def log_expectation(self, y: Any, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log E[p(y|u)] with derivatives in ``mean``."""
 
-    def theta_derivatives(self, y: Any, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
-        """Differentiate ``value``, ``d1`` and ``d2`` in ``theta``."""
+    def theta_derivatives(
+        self, y: Any, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
+        """Differentiate ``value``, ``d1`` and ``d2`` in ``theta``; ``known`` are these three."""
 
 
 def expected_log(
@@ -198,9 +202,12 @@ class OrdinalProbit(Thresholds):
         b = np.hypot(noise, unit) * ndtri(share)
         return cls(noise, float(b[0]), np.maximum(np.diff(b), GAP_BOUNDS[0] * unit), unit)
 
-    def _cut(self, y: IntArray, mean: FloatArray, var: FloatArray) -> tuple[Interval, FloatArray]:
+    def _cut(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> tuple[Interval, FloatArray]:
         s = np.sqrt(self.noise**2 + var)
-        return cut_normal(*self.edges(y, mean, s)), s
+        cut = None if known is None else known.cut
+        return cut_normal(*self.edges(y, mean, s)) if cut is None else cut, s
 
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log probability that N(mean, var + noise^2) falls between the thresholds of y.
@@ -209,7 +216,8 @@ class OrdinalProbit(Thresholds):
         with the predictive variance, eq. (18). ``y`` holds codes 0..r-1, all shapes (m,).
         """
         cut, s = self._cut(y, mean, var)
-        return Smoothed(cut.log_mass, cut.mean / s, -cut.information / s**2, cut.third / s**3)
+        d2, d3 = -cut.information / s**2, cut.third / s**3
+        return Smoothed(cut.log_mass, cut.mean / s, d2, d3, cut)
 
     def value_and_slope(
         self, y: IntArray, mean: FloatArray, var: FloatArray
@@ -223,9 +231,11 @@ class OrdinalProbit(Thresholds):
         noise = share * (cut.mean**2 - cut.information)
         return self.pack(y, -cut.lo_density / s, cut.hi_density / s, noise)
 
-    def theta_derivatives(self, y: IntArray, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
+    def theta_derivatives(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
         """Derivatives in theta, App. A of [Chu05]_: mass added at an edge moves the moments."""
-        cut, s = self._cut(y, mean, var)
+        cut, s = self._cut(y, mean, var, known)
         lo, hi = cut.lo_density, cut.hi_density
         hi_var, lo_var = hi * (cut.above**2 - cut.var), -lo * (cut.below**2 - cut.var)
         # mean and variance of the cut variable react to each edge as follows.
@@ -287,10 +297,10 @@ class Gaussian:
         return Smoothed(value, d1, -precision * np.ones_like(d1), np.zeros_like(d1))
 
     def theta_derivatives(
-        self, y: FloatArray, mean: FloatArray, var: FloatArray
+        self, y: FloatArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
         """Noise acts as variance: d/d log noise = 2 noise^2 d/d var."""
-        at = self.log_expectation(y, mean, var)
+        at = self.log_expectation(y, mean, var) if known is None else known
         chain = self.noise**2
         return ThetaDerivatives(
             chain * (at.d2 + at.d1**2)[None],

@@ -93,7 +93,9 @@ class OrdinalLogit(Thresholds):
         floor = -1 / np.maximum(var, 1e-200)
         return Smoothed(value, m1, np.clip(d2, floor * (1 - 1e-12), 0.0), d3)
 
-    def theta_derivatives(self, y: IntArray, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
+    def theta_derivatives(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
         """Derivatives in theta, by the same quadrature."""
         _, u, weights = self._tilted(y, mean, var)
         ys = np.broadcast_to(y, u.shape).ravel()

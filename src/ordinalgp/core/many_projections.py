@@ -71,14 +71,25 @@ class ManyProjections:
 
     def without_sites(self, v: FloatArray) -> FloatArray:
         """Solve with I + A' T A K."""
+        return self._kept(v, self.covary(v))
+
+    def _kept(self, v: FloatArray, known: FloatArray) -> FloatArray:
         # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
-        known = self.covary(v)
         return v - self._precision @ known if self._diagonal is None else known / self._diagonal
+
+    def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both by one product with H' H."""
+        known = self.covary(v)
+        return self._kept(v, known), known
 
     def inverse(self) -> FloatArray:
         """R = Q - (H Q)' H Q with Q = A' T A."""
         half = self._half_covariance @ self._precision
         return self._precision - half.T @ half
+
+    def upper_inverse(self) -> FloatArray:
+        """R."""
+        return self.inverse()
 
     def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
         """Take off the variance that the sites explain."""

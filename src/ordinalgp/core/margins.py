@@ -117,9 +117,11 @@ class SymmetricProbit:
         """Log probability of the levels ``y`` for u ~ N(mean, var); with two levels, (6)."""
         return self.probit.log_expectation(y, mean, var)
 
-    def theta_derivatives(self, y: IntArray, mean: FloatArray, var: FloatArray) -> ThetaDerivatives:
+    def theta_derivatives(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
         """Derivatives in theta, by the chain rule from those of the probit."""
-        inner, J = self.probit.theta_derivatives(y, mean, var), self._jacobian().T
+        inner, J = self.probit.theta_derivatives(y, mean, var, known), self._jacobian().T
         return ThetaDerivatives(J @ inner.value, J @ inner.d1, J @ inner.d2)
 
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:

@@ -1,6 +1,8 @@
 """Training objectives: a number, and its gradient in the kernel matrix and the likelihood."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -8,41 +10,44 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives
 from ordinalgp.core.problem import Approximation, Problem
+from ordinalgp.core.upstream import Parts, Upstream
 
-_STRIP = 64  # rows at a time that stay in the cache
+Slopes = tuple[Upstream, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What every objective returns."""
+    """What every objective returns; its slopes are computed when they are asked for."""
 
     value: float
-    d_kernel: FloatArray
-    """dL/dK, (N, N), symmetric"""
-    d_likelihood: FloatArray
-    """dL/d likelihood.theta, (p,)"""
     approximation: Approximation
+    slopes: Callable[[], Slopes]
+    """dL/dK and dL/d likelihood.theta, (p,); to be called once"""
+
+    @cached_property
+    def _slopes(self) -> Slopes:
+        return self.slopes()
+
+    @property
+    def d_likelihood(self) -> FloatArray:
+        """dL/d likelihood.theta, (p,)."""
+        return self._slopes[1]
+
+    @property
+    def upstream(self) -> Upstream:
+        """dL/dK, before its parts are added up."""
+        return self._slopes[0]
+
+    @cached_property
+    def d_kernel(self) -> FloatArray:
+        """dL/dK, (N, N), symmetric."""
+        return self.upstream.full()
 
 
 def prior_offset(problem: Problem, found: Approximation) -> FloatArray:
     """Posterior mean less prior mean, (N,)."""
     mean = found.posterior.mean
     return mean if problem.prior_mean is None else mean - problem.prior_mean
-
-
-def gaussian_gradient(
-    weights: FloatArray, R: FloatArray, mixed: FloatArray | None = None
-) -> FloatArray:
-    """(w w' - R)/2, written over R, and (w c' + c w')/2 for ``mixed`` = c."""
-    left, right = weights[:, None], weights[None]
-    if mixed is not None:
-        left, right = np.column_stack([weights + mixed, weights]), np.vstack([weights, mixed])
-    half = 0.5 * right
-    for i in range(0, len(R), _STRIP):
-        strip = R[i : i + _STRIP]
-        strip *= -0.5
-        strip += left[i : i + _STRIP] @ half
-    return R
 
 
 def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
@@ -53,18 +58,19 @@ def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
         - 0.5 * posterior.weights @ prior_offset(problem, found)
         - posterior.half_log_det
     )
-    var, A, K = found.marginal.var, problem.projection, problem.K
     # The factorisation is from one Newton step before the mode: its first-order change.
-    value += 0.5 * (counts * var) @ (found.smoothed.d2 + found.sites.tau)
-    theta = problem.likelihood.theta_derivatives(problem.y, found.at.mean, found.at.var)
+    value += 0.5 * (counts * found.marginal.var) @ (found.smoothed.d2 + found.sites.tau)
+    return Evaluation(float(value), found, partial(_laplace_slopes, problem, found))
+
+
+def _laplace_slopes(problem: Problem, found: Approximation) -> Slopes:
+    posterior, counts, A = found.posterior, problem.counts, problem.projection
+    theta = problem.theta_derivatives(found)
     # The log determinant depends on the mode; c carries that dependence back to K and theta.
-    slopes, tilt = with_determinant(theta, found.smoothed, var)
-    pull = A.adjoint(counts * tilt)
-    R = posterior.inverse()
-    c = pull - R @ (K @ pull)
-    d_likelihood = slopes @ counts + theta.d1 @ (counts * A.apply(posterior.covary(pull)))
-    G = gaussian_gradient(posterior.weights, R, mixed=c)
-    return Evaluation(float(value), G, d_likelihood, found)
+    slopes, tilt = with_determinant(theta, found.smoothed, found.marginal.var)
+    c, moved = posterior.carry(A.adjoint(counts * tilt))
+    d_likelihood = slopes @ counts + theta.d1 @ (counts * A.apply(moved))
+    return Parts.of(posterior.upper_inverse(), posterior.weights, mixed=c), d_likelihood
 
 
 def with_determinant(
@@ -109,6 +115,10 @@ def ep_value(problem: Problem, found: Approximation) -> float:
 
 def ep_evidence(problem: Problem, found: Approximation) -> Evaluation:
     """EP's approximate evidence with its gradient, which is exact at the fixed point."""
-    theta = problem.likelihood.theta_derivatives(problem.y, found.at.mean, found.at.var)
-    G = gaussian_gradient(found.posterior.weights, found.posterior.inverse())
-    return Evaluation(ep_value(problem, found), G, theta.value @ problem.counts, found)
+    return Evaluation(ep_value(problem, found), found, partial(_ep_slopes, problem, found))
+
+
+def _ep_slopes(problem: Problem, found: Approximation) -> Slopes:
+    posterior = found.posterior
+    upstream = Parts.of(posterior.upper_inverse(), posterior.weights)
+    return upstream, problem.theta_derivatives(found).value @ problem.counts

@@ -63,8 +63,14 @@ class Posterior(Protocol):
     def covary(self, v: FloatArray) -> FloatArray:
         """The posterior covariance times v, (N,) or (N, k)."""
 
+    def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(I + A' T A K)^-1 v and the posterior covariance times v, which share their work."""
+
     def inverse(self) -> FloatArray:
-        """A' (P + T^-1)^-1 A, (N, N)."""
+        """R = A' (P + T^-1)^-1 A, (N, N)."""
+
+    def upper_inverse(self) -> FloatArray:
+        """R at least on and above the diagonal, (N, N)."""
 
     def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
         """Moments at new points, less their prior mean; K_cross is (n_new, N)."""

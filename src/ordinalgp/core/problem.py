@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, square_root
-from ordinalgp.core.likelihoods import Likelihood, Smoothed
+from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.room import Room
 
@@ -40,6 +40,11 @@ class Problem:
     def smooth(self, at: Moments) -> Smoothed:
         """The smoothed log likelihood of every observation."""
         return self.likelihood.log_expectation(self.y, at.mean, at.var)
+
+    def theta_derivatives(self, found: "Approximation") -> ThetaDerivatives:
+        """Derivatives of the smoothed log likelihood in the likelihood's parameters."""
+        at = found.at
+        return self.likelihood.theta_derivatives(self.y, at.mean, at.var, found.smoothed)
 
     def smooth_some(self, rows: Any, at: Moments) -> Smoothed:
         """The same for some observations; a likelihood may know each of them by its place."""
