@@ -24,6 +24,13 @@ def test_factor_inverse_and_solutions(n):
     assert_allclose(triangle.inverse, np.linalg.inv(np.linalg.cholesky(M)), atol=1e-12)
     for solution in (before, triangle.solve(b), triangle.solve(b[:, None])[:, 0]):
         assert_allclose(solution, inverse @ b, rtol=1e-10, atol=1e-12)
+    for B in (
+        np.outer(b, [1.0, 2.0]),
+        np.asfortranarray(np.outer(b, [1.0, 2.0])),
+        b[:, None][:, :0],
+    ):
+        expected = np.linalg.solve(np.linalg.cholesky(M), B)
+        assert_allclose(triangle.half_product(B.copy(order="K")), expected, atol=1e-12)
     assert_allclose(triangle.full_inverse(), inverse, atol=1e-12)
 
 

@@ -97,7 +97,7 @@ class FewProjections:
         T = np.where(weak, 1.0, self._T)
         var = (1.0 - np.einsum("ki,ki->i", inverse, inverse)) / T
         if np.any(weak):
-            half = inverse @ (self._S[:, None] * self._P[:, weak])
+            half = self._triangle.half_product((self._S * self._P[weak]).T)  # P is symmetric
             var[weak] = prior[weak] - np.einsum("ki,ki->i", half, half)
         # A posterior variance lies between 0 and both the prior's and the site's.
         tiny = np.finfo(float).tiny
@@ -129,7 +129,7 @@ class FewProjections:
         return R if isinstance(self._A, Identity) else lift(self._A, mirrored(R))
 
     def _half(self, K_cross: FloatArray) -> FloatArray:
-        return self._triangle.inverse @ (self._S[:, None] * self._A.apply(K_cross.T))
+        return self._triangle.half_product(self._S[:, None] * self._A.apply(K_cross.T))
 
     def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
         """Take off the variance that the sites explain."""

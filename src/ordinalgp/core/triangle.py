@@ -58,6 +58,12 @@ class Triangle:
         x, _ = lapack.dpotrs(self._lower, b, lower=1)
         return np.asarray(x)
 
+    def half_product(self, B: FloatArray) -> FloatArray:
+        """L^-1 B by the inverse, over B where its order is Fortran's, which then is given up."""
+        if B.size == 0:
+            return B
+        return np.asarray(blas.dtrmm(1.0, self.inverse, B, lower=1, overwrite_b=1))
+
     def half_solve(self, b: FloatArray) -> FloatArray:
         """L^-1 b, before the inverse has taken the factor's place."""
         x, _ = lapack.dtrtrs(self._lower, b, lower=1)
