@@ -24,7 +24,7 @@ LAYERS = [
     {"_typing"},
     {"core.special", "core.room", "kernels", "core.factors", "core.soft_margin"},
     {"core.triangle", "core.posterior"},
-    {"core.upstream"},
+    {"core.upstream", "core.gram"},
     {"core.likelihoods", "core.projections", "core.contraction", "core.columns", "core.cross"},
     {"core.logit", "core.margins", "core.information"},
     {"core.few_projections", "core.many_projections"},

@@ -10,8 +10,8 @@ from ordinalgp._gp_state import LeastSquaresState
 from ordinalgp._latent import LatentClassifier
 from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.contraction import kernel_matrix
 from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.gram import kernel_matrix
 from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Found, Trainable

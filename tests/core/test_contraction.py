@@ -23,7 +23,8 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from ordinalgp import kernels as ours
-from ordinalgp.core.contraction import contract, kernel_matrix
+from ordinalgp.core.contraction import contract
+from ordinalgp.core.gram import kernel_matrix
 from ordinalgp.kernels import ARDLinear, Correlation, Independent
 
 H = 1e-5

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
-from ordinalgp.core.contraction import kernel_matrix
+from ordinalgp.core.gram import kernel_matrix
 from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Identity, Rows

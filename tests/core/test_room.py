@@ -9,7 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from ordinalgp.core.contraction import kernel_matrix, kernel_slope
+from ordinalgp.core.contraction import kernel_slope
+from ordinalgp.core.gram import kernel_matrix
 from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Identity

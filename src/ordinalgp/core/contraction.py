@@ -1,10 +1,7 @@
-"""Kernel matrices, and the contraction of dL/dK with their derivatives.
+"""The contraction of dL/dK with the derivatives of kernel matrices.
 
 An objective L hands over one symmetric matrix, ``upstream = dL/dK``. The rules below contract it
 with dK/dtheta in O(n^2 d) time and O(n^2) memory, without scikit-learn's n x n x d gradients.
-
-Stationary kernels are functions of ``r^2 = sum_l (x_il - x_jl)^2`` with ``x`` in units of the
-length scales, and ``dk/dlog(length_scale_l) = w(r^2) (x_il - x_jl)^2`` with ``w = -2 dk/d(r^2)``.
 """
 
 import logging
@@ -13,73 +10,37 @@ from functools import partial, singledispatch
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
+from ordinalgp.core.gram import (
+    BLOCK,
+    Profile,
+    exact,
+    fast,
+    isotropic,
+    kernel_matrix,
+    matern_matrix,
+    matern_weight,
+    quadratic,
+    scaled,
+    split,
+    symmetric,
+)
 from ordinalgp.core.room import Room
 from ordinalgp.core.upstream import Upstream
 from ordinalgp.kernels import ARDLinear
 
-__all__ = ["contract", "kernel_matrix", "kernel_slope"]
+__all__ = ["contract", "kernel_slope"]
 
-Profile = Callable[[FloatArray], FloatArray]  # of a block of r^2, which it may overwrite
-Rows = Callable[[int, int], FloatArray]  # (i, j) -> r^2 from the rows i..j to the rows i..n
-Distances = Callable[[FloatArray], tuple[FloatArray, Rows]]  # X -> room for n x n results, rows
-
-_BLOCK = 64  # rows at a time: few enough for their distances to stay in the cache
 _noted: set[type] = set()  # classes whose missing rule was logged
-
-
-def kernel_matrix(kernel: sk.Kernel, X: Any, room: Room | None = None) -> FloatArray:
-    """Return ``kernel(X)``, shape (n, n), fast for the common kernels.
-
-    It is a new array or, where ``room`` is given, perhaps one that the next call overwrites.
-    """
-    if room is not None and (K := _in_room(kernel, X, room)) is not None:
-        return K
-    fast = _MATRIX.get(type(kernel))  # not for subclasses, which may compute something else
-    # A copy, because sums and products write into it and a kernel may hand out a matrix it keeps.
-    return np.array(kernel(X), dtype=float) if fast is None else fast(kernel, X)
-
-
-def _in_room(kernel: sk.Kernel, X: Any, room: Room) -> FloatArray | None:
-    """The RBF kernel, perhaps times a constant, from distances that the room keeps."""
-    parts = _isotropic(kernel)
-    if parts is None:
-        return None
-    rbf, constant = parts
-    r2 = room.distances(X)
-    factor = np.float64(-0.5) / rbf.length_scale / rbf.length_scale
-    K = room.matrix("kernel", len(r2))
-    for i in range(0, len(K), _BLOCK):
-        j = i + _BLOCK
-        with np.errstate(over="ignore"):
-            block = np.multiply(r2[i:j, i:], factor, out=K[i:j, i:])
-        np.exp(block, out=block)
-        if constant is not None:
-            block *= constant.constant_value
-        K[j:, i:j] = block[:, _BLOCK:].T
-    return K
-
-
-def _isotropic(kernel: sk.Kernel) -> tuple[sk.RBF, sk.ConstantKernel | None] | None:
-    """The two factors of an RBF kernel with one length scale, perhaps times a constant."""
-    multiple = type(kernel) is sk.Product
-    rbf, constant = _split(kernel) if multiple else (kernel, None)
-    if type(rbf) is not sk.RBF or np.ndim(rbf.length_scale):
-        return None
-    if multiple and type(constant) is not sk.ConstantKernel:
-        return None
-    return rbf, constant
 
 
 def kernel_slope(
     kernel: sk.Kernel, X: Any, upstream: Upstream, K: FloatArray, room: Room | None = None
 ) -> FloatArray:
     """``contract``, by one pass over distances that the room keeps where that will do."""
-    parts = None if room is None else _isotropic(kernel)
+    parts = None if room is None else isotropic(kernel)
     if room is None or parts is None:
         return contract(kernel, X, upstream.full(), K=K)
     (rbf, constant), r2 = parts, room.distances(X)
@@ -95,12 +56,12 @@ def kernel_slope(
 
 def _meet(upstream: Upstream, K: FloatArray, r2: FloatArray | None = None) -> float:
     """Sum of dL/dK times K, or times K r^2; all three symmetric, so that half of them will do."""
-    half = np.triu(np.ones((_BLOCK, _BLOCK))) - 0.5 * np.eye(_BLOCK)
+    half = np.triu(np.ones((BLOCK, BLOCK))) - 0.5 * np.eye(BLOCK)
     total = 0.0
-    for i in range(0, len(K), _BLOCK):
-        rows = K[i : i + _BLOCK, i:]
+    for i in range(0, len(K), BLOCK):
+        rows = K[i : i + BLOCK, i:]
         with np.errstate(invalid="ignore"):
-            block = rows.copy() if r2 is None else rows * r2[i : i + _BLOCK, i:]
+            block = rows.copy() if r2 is None else rows * r2[i : i + BLOCK, i:]
             block[:, : len(rows)] *= half[: len(rows), : len(rows)]
         total += 2.0 * upstream.meet(i, block)
     return total
@@ -147,56 +108,6 @@ def _rule(cls: type) -> Callable[[Any], Any]:
     return register
 
 
-def _exact(X: FloatArray) -> tuple[FloatArray, Rows]:
-    return np.empty((len(X), len(X))), lambda i, j: cdist(X[i:j], X[i:], "sqeuclidean")
-
-
-def _fast(X: FloatArray) -> tuple[FloatArray, Rows]:
-    """Squared distances from one matrix product, where that is faster and harmless.
-
-    |x|^2 + |x'|^2 - 2 x x' is off by about eps |x|^2 in every entry, however close the rows are,
-    and the kernel's relative error is of that size: far-out rows keep `cdist`. Up to 16 columns
-    there is nothing to gain (n = 2000, 16 columns: 28 ms by `cdist`, 29 so; 60: 59 and 34).
-    """
-    centred = X - X.mean(axis=0)
-    square = np.einsum("il,il->i", centred, centred)
-    if X.shape[1] <= 16 or square.max() > 3e4:
-        return _exact(X)
-    # All at once: a BLAS call may wait for busy cores much longer than it computes.
-    gram = centred @ centred.T
-    return gram, partial(_product_rows, gram, square)
-
-
-def _product_rows(gram: FloatArray, square: FloatArray, i: int, j: int) -> FloatArray:
-    block = gram[i:j, i:]
-    block *= -2.0
-    block += np.add.outer(square[i:j], square[i:])
-    np.maximum(block, 0.0, out=block)
-    np.fill_diagonal(block, 0.0)
-    return block
-
-
-def _symmetric(X: FloatArray, profile: Profile, distances: Distances) -> FloatArray:
-    """Return the matrix of ``profile(r^2)``, each pair evaluated once; shape (n, n)."""
-    out, rows = distances(X)
-    for i in range(0, len(X), _BLOCK):
-        j = min(i + _BLOCK, len(X))
-        out[i:j, i:] = profile(rows(i, j))
-        out[j:, i:j] = out[i:j, j:].T
-    return out
-
-
-def _scaled(X: Any, length_scale: Any) -> FloatArray:
-    """Return the rows of ``X`` in units of the length scale."""
-    X = np.atleast_2d(np.asarray(X, dtype=float))
-    scale = np.squeeze(np.asarray(length_scale, dtype=float))
-    if scale.ndim and scale.size != X.shape[1]:
-        given = f"length_scale has {scale.size} values, but X has {X.shape[1]} features. "
-        raise ValueError(given + "Give one value per feature, or a single number for all of them.")
-    with np.errstate(over="ignore"):
-        return np.clip(X / scale, -1e140, 1e140)  # squares stay finite: 0 * inf would be nan
-
-
 def _pair_sums(A: FloatArray, B: FloatArray, X: FloatArray, limit: float = 1e3) -> FloatArray:
     """Return ``sum_ij A_ij B_ij (x_il - x_jl)^2`` for every column l, as one matrix product.
 
@@ -209,8 +120,8 @@ def _pair_sums(A: FloatArray, B: FloatArray, X: FloatArray, limit: float = 1e3) 
     far = np.flatnonzero(np.abs(C).max(axis=0) > limit)
     sums = np.zeros(X.shape[1])
     direct = np.zeros(len(far))
-    for i in range(0, len(X), _BLOCK):  # each in the cache, and no third n x n array
-        j = min(i + _BLOCK, len(X))
+    for i in range(0, len(X), BLOCK):  # each in the cache, and no third n x n array
+        j = min(i + BLOCK, len(X))
         M = A[i:j, i:] * B[i:j, i:]
         np.fill_diagonal(M, 0.0)
         M[:, : j - i] *= 0.5  # pairs within the block are met twice, all others once
@@ -226,42 +137,10 @@ def _pair_sum(M: FloatArray, x: FloatArray, other: FloatArray) -> float:
     return float(np.einsum("ij,ij,ij->", M, diff, diff))
 
 
-# Half-integer orders are a polynomial times exp(-z), z = sqrt(2 nu) r: that of k, that of w.
-_MATERN: dict[float, tuple[Profile, Profile]] = {
-    0.5: (np.ones_like, lambda z: 1.0 / z),
-    1.5: (lambda z: 1.0 + z, lambda z: np.full_like(z, 3.0)),
-    2.5: (lambda z: 1.0 + z * (1.0 + z / 3.0), lambda z: 5.0 / 3.0 * (1.0 + z)),
-}
-
-
-def _matern_value(r2: FloatArray, nu: float) -> FloatArray:
-    if nu == np.inf:
-        return np.exp(np.multiply(r2, -0.5, out=r2), out=r2)
-    z = np.sqrt(2.0 * nu * r2)
-    return _MATERN[nu][0](z) * np.exp(-z)
-
-
-def _matern_weight(r2: FloatArray, nu: float) -> FloatArray:
-    """Return w for any finite ``nu``; a finite number at r = 0 too, where it meets a factor 0."""
-    z = np.sqrt(2.0 * nu * np.maximum(r2, 1e-30))
-    if nu in _MATERN:
-        return _MATERN[nu][1](z) * np.exp(-z)
-    w: FloatArray = nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
-    return w
-
-
-def _matern_matrix(kernel: Any, X: Any) -> FloatArray:
-    nu = getattr(kernel, "nu", np.inf)  # the RBF kernel is the limit
-    if nu not in (*_MATERN, np.inf):
-        return np.asarray(kernel(X))
-    distances = _fast if nu > 1.0 else _exact  # exp(-r) makes 1e-8 of an error of 1e-16 in r^2
-    return _symmetric(_scaled(X, kernel.length_scale), partial(_matern_value, nu=nu), distances)
-
-
 @_rule(sk.RBF)
 def _rbf(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
-    K = _matern_matrix(kernel, X) if K is None else K
-    sums = _pair_sums(upstream, K, _scaled(X, kernel.length_scale))
+    K = matern_matrix(kernel, X) if K is None else K
+    sums = _pair_sums(upstream, K, scaled(X, kernel.length_scale))
     return sums if kernel.anisotropic else sums.sum(keepdims=True)
 
 
@@ -269,23 +148,13 @@ def _rbf(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> Flo
 def _matern(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
     if kernel.nu == np.inf:
         return _rbf(kernel, X, upstream, K)
-    Z, weight = _scaled(X, kernel.length_scale), partial(_matern_weight, nu=kernel.nu)
+    Z, weight = scaled(X, kernel.length_scale), partial(matern_weight, nu=kernel.nu)
     # Orders below 1 have a weight without limit near r = 0, and cannot afford any rounding there.
-    distances, limit = (_fast, 1e3) if kernel.nu > 1.0 else (_exact, 0.0)
+    distances, limit = (fast, 1e3) if kernel.nu > 1.0 else (exact, 0.0)
     if kernel.anisotropic:
-        return _pair_sums(upstream, _symmetric(Z, weight, distances), Z, limit)
-    slope = _symmetric(Z, lambda r2: r2 * weight(r2), distances)
+        return _pair_sums(upstream, symmetric(Z, weight, distances), Z, limit)
+    slope = symmetric(Z, lambda r2: r2 * weight(r2), distances)
     return np.array([np.vdot(upstream, slope)])
-
-
-def _quadratic(kernel: Any, X: Any, factor: Profile) -> FloatArray:
-    """Return ``k factor(t)`` with ``k = (1 + t)^-alpha``, ``t = r^2 / (2 alpha scale^2)``."""
-
-    def profile(r2: FloatArray) -> FloatArray:
-        t = r2 / (2.0 * kernel.alpha * kernel.length_scale**2)
-        return factor(t) * (1.0 + t) ** -kernel.alpha
-
-    return _symmetric(_scaled(X, 1.0), profile, _exact)
 
 
 @_rule(sk.RationalQuadratic)
@@ -295,12 +164,12 @@ def _rational_quadratic(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> Fl
         lambda t: 2.0 * kernel.alpha * t / (1.0 + t),
     ]
     free = [f for f, h in zip(factors, kernel.hyperparameters, strict=True) if not h.fixed]
-    return np.array([np.vdot(upstream, _quadratic(kernel, X, factor)) for factor in free])
+    return np.array([np.vdot(upstream, quadratic(kernel, X, factor)) for factor in free])
 
 
 @_rule(ARDLinear)
 def _ard_linear(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
-    Z = _scaled(X, 1.0)
+    Z = scaled(X, 1.0)
     sums: FloatArray = kernel.relevance * np.einsum("il,il->l", Z, upstream @ Z)
     return sums if kernel.anisotropic else sums.sum(keepdims=True)
 
@@ -320,20 +189,6 @@ def _white(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
     return np.array([kernel.noise_level * np.trace(upstream)])
 
 
-def _split(kernel: Any) -> tuple[Any, Any]:
-    """Return the two operands, one that is a mere number last."""
-    constant_first = type(kernel.k1) is sk.ConstantKernel
-    return (kernel.k2, kernel.k1) if constant_first else (kernel.k1, kernel.k2)
-
-
-def _operator_matrix(kernel: Any, X: Any) -> FloatArray:
-    first, second = _split(kernel)
-    K = kernel_matrix(first, X)
-    constant = type(second) is sk.ConstantKernel
-    other = second.constant_value if constant else kernel_matrix(second, X)
-    return (np.add if type(kernel) is sk.Sum else np.multiply)(K, other, out=K)
-
-
 @_rule(sk.Sum)
 def _sum(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
     return np.concatenate([contract(k, X, upstream) for k in (kernel.k1, kernel.k2)])
@@ -350,7 +205,7 @@ def _product(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) ->
 
 def _multiple(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
     """Contract a constant times another kernel, with no new kernel matrix if ``K`` is known."""
-    other, constant = _split(kernel)
+    other, constant = split(kernel)
     c = constant.constant_value
     if K is None or c == 0.0:
         K = c * kernel_matrix(other, X)
@@ -367,13 +222,3 @@ def _power(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> F
     K = kernel_matrix(kernel.kernel, X)
     slope = kernel.exponent * K ** (kernel.exponent - 1) * upstream
     return contract(kernel.kernel, X, slope, K)
-
-
-_MATRIX: dict[type, Callable[[Any, Any], FloatArray]] = {
-    sk.RBF: _matern_matrix,
-    sk.Matern: _matern_matrix,
-    sk.RationalQuadratic: partial(_quadratic, factor=np.ones_like),
-    sk.Sum: _operator_matrix,
-    sk.Product: _operator_matrix,
-    sk.Exponentiation: lambda kernel, X: kernel_matrix(kernel.kernel, X) ** kernel.exponent,
-}

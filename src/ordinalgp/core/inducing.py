@@ -12,8 +12,9 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.contraction import contract, kernel_matrix
+from ordinalgp.core.contraction import contract
 from ordinalgp.core.cross import cross_covariance
+from ordinalgp.core.gram import kernel_matrix
 
 _FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the kernel's mean variance
 _STEPS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square

@@ -12,8 +12,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.contraction import kernel_matrix, kernel_slope
+from ordinalgp.core.contraction import kernel_slope
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, mirrored
+from ordinalgp.core.gram import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.room import Room, matrix

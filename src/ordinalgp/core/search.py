@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.bound import ep_bound
-from ordinalgp.core.contraction import kernel_matrix, kernel_slope
+from ordinalgp.core.contraction import kernel_slope
+from ordinalgp.core.gram import kernel_matrix
 from ordinalgp.core.inference import infer
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
