@@ -96,6 +96,7 @@ def test_core_imports_only_from_its_left(name):
 def test_core_knows_only_numbers(name):
     allowed = {"numpy", "scipy"} | set(sys.stdlib_module_names)
     allowed |= {
+        "core.gram": {"sklearn"},
         "core.contraction": {"sklearn"},
         "core.cross": {"sklearn"},
         "core.search": {"joblib"},
@@ -104,8 +105,9 @@ def test_core_knows_only_numbers(name):
     assert foreign(SOURCES[name]) <= allowed
 
 
-def test_core_knows_scikit_learns_kernels_and_nothing_else_of_it():
-    names = {name for name in imported(SOURCES["core.contraction"]) if name.startswith("sklearn")}
+@pytest.mark.parametrize("name", ["core.gram", "core.contraction"])
+def test_core_knows_scikit_learns_kernels_and_nothing_else_of_it(name):
+    names = {other for other in imported(SOURCES[name]) if other.startswith("sklearn")}
     assert names == {"sklearn.gaussian_process", "sklearn.gaussian_process.kernels"}
 
 
