@@ -55,7 +55,7 @@ class LatentState:
 
     _state_spec: ClassVar[dict[str, tuple[Any, ...]]]
     _fitted_task: Any
-    _link: OrdinalProbit
+    likelihood_: OrdinalProbit
     _observation: IntArray
     _left_out: FloatArray
     categories_: NDArray[Any]
@@ -76,7 +76,7 @@ class LatentState:
     def _get_state(self) -> dict[str, Any]:
         """Collect what a file keeps: all but the n x n factor."""
         self._check_parameters()
-        task, link = self._fitted_task, self._link
+        task, link = self._fitted_task, self.likelihood_
         return {
             **{name: getattr(self, name) for name in self._attributes()},
             "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),

@@ -20,10 +20,10 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
     """Rows in, hyperparameters searched, a latent posterior kept, levels predicted from it.
 
     Subclasses say what to search (``_task``, ``_starts``), what to keep (``_settle``) and what
-    links the latent function to the levels (``_link``).
+    links the latent function to the levels (``likelihood_``).
     """
 
-    _link: OrdinalProbit
+    likelihood_: OrdinalProbit
     _observation: IntArray
     _left_out: FloatArray
 
@@ -103,7 +103,7 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
         return found.mean, found.var
 
     def _level_proba(self, X: Any) -> FloatArray:
-        return self._link.probabilities(*self.latent_mean_and_variance(X))
+        return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
 
     def _without_own_row(self) -> Moments:
         """Latent moments of each merged observation, one copy of it left out."""
@@ -123,9 +123,9 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
         """
         check_is_fitted(self)
         left = self._without_own_row()
-        proba = self._link.probabilities(left.mean, left.var)[self._observation]
+        proba = self.likelihood_.probabilities(left.mean, left.var)[self._observation]
         if len(self._left_out):
             apart = self._latent(self._left_out)
             unused = self._observation < 0
-            proba[unused] = self._link.probabilities(apart.mean, apart.var)
+            proba[unused] = self.likelihood_.probabilities(apart.mean, apart.var)
         return self._in_class_order(proba)

@@ -55,9 +55,8 @@ def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
 
 
 def link_noise(model: Any) -> float:
-    """How blurred the thresholds are, on the latent scale; a slope is its inverse."""
-    model = getattr(model, "classifier_", model)
-    return float(1.0 / model.slope_ if hasattr(model, "slope_") else model.noise_)
+    """How blurred the thresholds are, on the latent scale."""
+    return float(getattr(model, "classifier_", model).likelihood_.noise)
 
 
 def span(values: FloatArray, n: int) -> FloatArray:
