@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.metrics import _unwrap
+from ordinalgp.metrics.fitted import unwrap
 
 MARKERS = "os^DvPX*<>"
 SHADE = 0.25  # opacity of areas in the colour of a level
@@ -48,7 +48,7 @@ def colors_of(n: int) -> Any:
 
 def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     """Split off the model at the end of searches and pipelines, with its latent moments at X."""
-    transformers, model = _unwrap(estimator)
+    transformers, model = unwrap(estimator)
     for transformer in transformers:
         X = transformer.transform(X)
     return model, *model.latent_mean_and_variance(X)
