@@ -198,12 +198,7 @@ class OrdinalClassifier(LevelClassifier):
             :meth:`category_proba` keeps the rank order. Rows sum to one: levels that were
             named but never observed are left out, and the rest is scaled up.
         """
-        return self._in_class_order(self.category_proba(X))
-
-    def _in_class_order(self, proba: FloatArray) -> FloatArray:
-        columns = proba[:, class_positions(self.categories_, self.classes_)]
-        scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
-        return scaled
+        return in_class_order(self.category_proba(X), self.categories_, self.classes_)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of :meth:`predict_proba`.
@@ -223,3 +218,12 @@ class OrdinalClassifier(LevelClassifier):
 
     def _predicted_ranks(self, X: Any) -> IntArray:
         return decide(self.category_proba(X), self.decision)
+
+
+def in_class_order(
+    proba: FloatArray, categories: NDArray[Any], classes: NDArray[Any]
+) -> FloatArray:
+    """Probabilities of the observed levels alone, as scikit-learn sorts them; rows sum to one."""
+    columns = proba[:, class_positions(categories, classes)]
+    scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
+    return scaled

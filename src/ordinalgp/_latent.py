@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._base import OrdinalClassifier
+from ordinalgp._base import OrdinalClassifier, in_class_order
 from ordinalgp._evidence import LatentSearch
 from ordinalgp._rows import MergedRows, merge_rows
 from ordinalgp._typing import FloatArray, IntArray
@@ -96,4 +96,4 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
             apart = self._latent(self._left_out)
             unused = self._observation < 0
             proba[unused] = self.likelihood_.probabilities(apart.mean, apart.var)
-        return self._in_class_order(proba)
+        return in_class_order(proba, self.categories_, self.classes_)
