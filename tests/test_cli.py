@@ -279,7 +279,11 @@ def test_predict_visits_every_row_once(model, run, files, monkeypatch):
     assert_array_equal(found.to_numpy(), expected)
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate"])
+def test_version(run):
+    assert run("--version")[:2] == (0, f"ordinalgp {ordinalgp.__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "benchmark"])
 def test_every_command_has_help_with_an_example(command, run):
     code, out, _ = run(command, "--help")
     assert code == 0

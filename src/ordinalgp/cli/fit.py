@@ -108,7 +108,8 @@ def fit(
 
     Numbers are scaled and nominal columns encoded; missing values are filled with the median or
     the most frequent value and marked. All of it is part of the saved model. Large tables (Parquet
-    from 100,000 rows on) are read in batches and need no more memory than smaller ones.
+    from 100,000 rows, text from 128 MB on) are read in batches and need no more memory than
+    smaller ones.
     """
     started = time.perf_counter()
     check_choice("--kernel", kernel, KERNELS)
