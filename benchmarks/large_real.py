@@ -128,7 +128,7 @@ def without(stage: str) -> Any:
     if stage == "no common scale":
 
         def creep(*given: Any, **_: Any) -> LikelihoodStep:
-            return likelihood_step(*given, rescale=False)
+            return likelihood_step(*given, together=False)
 
         return mock.patch("ordinalgp._induced.likelihood_step", creep)
     return nullcontext()

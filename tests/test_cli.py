@@ -260,7 +260,30 @@ def test_predict_prints_without_an_output(run, files):
     assert sum(json.loads(out)["levels"].values()) == json.loads(out)["rows"] == 48
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate"])
+@pytest.mark.parametrize("model", ["gp", "least-squares", "sparse"])
+def test_predict_visits_every_row_once(model, run, files, monkeypatch):
+    run("fit", files(), "-t", "grade", "--categories", ",".join(LEVELS), "--model", model)
+    fitted = ordinalgp.load("model.ogp")
+    visits, latent = [], type(fitted.classifier_).latent_mean_and_variance
+
+    def counted(self, X):
+        visits.append(len(X))
+        return latent(self, X)
+
+    features = fitted.encode(pd.read_csv("train.csv"))
+    expected = fitted.classifier_.category_proba(features)
+    monkeypatch.setattr(type(fitted.classifier_), "latent_mean_and_variance", counted)
+    run("predict", "model.ogp", "train.csv", "-o", "out.csv")
+    assert visits == [48]
+    found = pd.read_csv("out.csv")[[f"p_{level}" for level in LEVELS]]
+    assert_array_equal(found.to_numpy(), expected)
+
+
+def test_version(run):
+    assert run("--version")[:2] == (0, f"ordinalgp {ordinalgp.__version__}\n")
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "benchmark"])
 def test_every_command_has_help_with_an_example(command, run):
     code, out, _ = run(command, "--help")
     assert code == 0

@@ -16,8 +16,9 @@ from ordinalgp.cli import fit as fit_command
 from ordinalgp.tables import large
 from ordinalgp.tables.cells import BadRows
 from ordinalgp.tables.encoding import inspect, learn
-from ordinalgp.tables.large import Source, encode_file
+from ordinalgp.tables.large import encode_file
 from ordinalgp.tables.reading import read_table
+from ordinalgp.tables.source import Source
 from ordinalgp.tables.target import read_target
 
 pd = pytest.importorskip("pandas", reason="tables are an extra")

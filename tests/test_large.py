@@ -108,8 +108,8 @@ def test_a_warm_start_leaves_fewer_passes_and_the_same_answer(monkeypatch):
 
 @pytest.mark.usefixtures("_small_stages")
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
-def test_the_common_scale_does_not_creep(inference, monkeypatch):
-    """Few rows for each point: the best scale of noise and thresholds, and in few passes."""
+def test_the_common_scale_and_shift_do_not_creep(inference, monkeypatch):
+    """Few rows for each point: the best scale and place of everything, and in few passes."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1200, 3))
     f = np.sin(2 * x[:, 0]) * np.cos(1.5 * x[:, 1]) + 0.7 * x[:, 2] + 0.3 * rng.normal(size=1200)
@@ -120,14 +120,16 @@ def test_the_common_scale_does_not_creep(inference, monkeypatch):
     assert fitted.n_iter_ <= 10
     task = fitted._fitted_task
 
-    def evidence(log_scale):
+    def evidence(log_scale=0.0, shift=0.0):
         theta = task.likelihood.rescaled(log_scale).theta
+        theta[1] += shift
         return fitted.log_marginal_likelihood(np.append(task.kernel.theta, theta))
 
-    low, best, high = (evidence(log_scale) for log_scale in (-0.02, 0.0, 0.02))
-    assert best > max(low, high)
+    best = evidence()
+    assert best > max(evidence(log_scale=x) for x in (-0.02, 0.02))
+    assert best > max(evidence(shift=d) for d in (-0.02, 0.02))
 
-    step, alone = _induced.likelihood_step, {"rescale": False}
+    step, alone = _induced.likelihood_step, {"together": False}
     monkeypatch.setattr(_induced, "likelihood_step", lambda *a, **k: step(*a, **(k | alone)))
     with pytest.warns(ConvergenceWarning, match="still moves"):
         slow = model(**options, max_sweeps=3 * fitted.n_iter_).fit(x, y)

@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ordinalgp import metrics
 from ordinalgp.metrics import make_ordinal_scorer
+from ordinalgp.metrics.scorers import _METRICS
 
 LEVELS = ["low", "mid", "high", "top"]  # not alphabetical
 ON_LABELS = [
@@ -44,7 +45,7 @@ def cases(draw):
 
 
 def test_every_metric_is_under_test_and_can_score():
-    assert set(ON_LABELS + ON_PROBABILITIES) == set(metrics._METRICS.values())
+    assert set(ON_LABELS + ON_PROBABILITIES) == set(_METRICS.values())
 
 
 @given(case=cases())

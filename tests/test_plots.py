@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ordinalgp import OrdinalGPClassifier
+from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
 from ordinalgp.datasets import make_five_ranks_1d, make_three_ranks
 from ordinalgp.kernels import ARDLinear
 from ordinalgp.plots import (
@@ -203,9 +203,17 @@ def test_lines_are_the_thresholds(fitted):
     assert names == LEVELS
 
 
+@pytest.fixture(scope="module")
+def on_ranks(fitted):
+    _, X, y = fitted
+    model = LeastSquaresOrdinalClassifier(categories=LEVELS, n_restarts_optimizer=0)
+    return model.fit(X, y), X, y
+
+
+@pytest.mark.parametrize("model", ["fitted", "on_ranks"])
 @pytest.mark.parametrize("labelled", [True, False])
-def test_each_density_has_area_one_and_the_right_mean(labelled, fitted):
-    model, X, y = fitted
+def test_each_density_has_area_one_and_the_right_mean(labelled, model, request):
+    model, X, y = request.getfixturevalue(model)
     display = LatentDisplay.from_estimator(model, X, y if labelled else None)
     step = display.latent[1] - display.latent[0]
     assert_allclose(display.density.sum(axis=1) * step, 1, atol=5e-3)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import LinearConstraint, minimize
+from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
@@ -34,6 +35,18 @@ def make_data(n=120, r=3, seed=0, noise=0.3):
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_fit_that_fails_leaves_the_old_model_whole(model):
+    X, y = make_data()
+    model = clone(model).fit(X, y)
+    before, attributes = model.predict(X), set(vars(model))
+    model.set_params(kernel=RBF() + WhiteKernel())
+    with pytest.raises(ValueError, match="adds noise of its own"):
+        model.fit(np.column_stack([X, X]), np.where(y == 0, 7, y))
+    assert set(vars(model)) == attributes
+    assert_array_equal(model.set_params(kernel=None).predict(X), before)
 
 
 # ----------------------------------------------------------------------------- the machine

@@ -1,25 +1,78 @@
 """What every classifier of ordered levels has in common: labels in, decisions out."""
 
+from collections.abc import Callable
 from os import PathLike
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ordinalgp._typing import FloatArray
-from ordinalgp._validation import Levels, class_positions, encode_levels
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import Levels, allows_missing, class_positions, encode_levels
 from ordinalgp.decisions import decide
 
 
-class LevelClassifier(ClassifierMixin, BaseEstimator):
-    """Labels in, a share of right ones out; subclasses have ``categories`` and ``predict``."""
+class WholeOrNot:
+    """A model stays whole when a fit fails."""
 
+    def _unless_it_fails(self, learn: Callable[..., Self], *data: Any) -> Self:
+        before = self.__dict__.copy()
+        try:
+            return learn(*data)
+        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+
+class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
+    """Rows and labels in, a share of right ones out.
+
+    Subclasses have the parameters ``kernel`` and ``categories``, learn by ``_fit`` and predict by
+    ``_predicted_ranks``.
+    """
+
+    kernel: Any
     categories: Any
     categories_: NDArray[Any]
     classes_: NDArray[Any]
+    _fit: Callable[..., Self]
+    _predicted_ranks: Callable[[Any], IntArray]
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows whose levels are known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training inputs; standardise them for the default kernel.
+        y : array-like of shape (n_samples,)
+            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
+            by ``categories``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        return self._unless_it_fails(self._fit, X, y, sample_weight)
+
+    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
+        return self._checked(X, [np.float64], reset=reset)
+
+    def _checked(self, X: Any, precisions: list[Any], *, reset: bool) -> FloatArray:
+        """Inputs as numbers, in the first of the precisions unless they have another of them."""
+        gaps = self.kernel is not None and allows_missing(self.kernel)
+        finite = "allow-nan" if gaps else True
+        checked: FloatArray = validate_data(
+            self, X, reset=reset, dtype=precisions, ensure_all_finite=finite
+        )
+        return checked
 
     def _read_levels(self, X: Any, y: Any) -> Levels:
         """Encode ``y`` and remember the levels."""
@@ -36,8 +89,21 @@ class LevelClassifier(ClassifierMixin, BaseEstimator):
         return self.categories
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Level of each row of ``X``."""
-        raise TypeError(f"{type(self).__name__} does not say how to predict")
+        """Most suitable level of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels, of the kind that ``fit`` was given.
+        """
+        check_is_fitted(self)
+        labels: NDArray[Any] = self.categories_[self._predicted_ranks(X)]
+        return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose level is predicted exactly.
@@ -132,12 +198,7 @@ class OrdinalClassifier(LevelClassifier):
             :meth:`category_proba` keeps the rank order. Rows sum to one: levels that were
             named but never observed are left out, and the rest is scaled up.
         """
-        return self._in_class_order(self.category_proba(X))
-
-    def _in_class_order(self, proba: FloatArray) -> FloatArray:
-        columns = proba[:, class_positions(self.categories_, self.classes_)]
-        scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
-        return scaled
+        return in_class_order(self.category_proba(X), self.categories_, self.classes_)
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Logarithm of :meth:`predict_proba`.
@@ -155,19 +216,14 @@ class OrdinalClassifier(LevelClassifier):
         # The smallest normal number stands for what underflows: a log score stays finite.
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Most suitable level under the ``decision`` rule.
+    def _predicted_ranks(self, X: Any) -> IntArray:
+        return decide(self.category_proba(X), self.decision)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Query points.
 
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels, of the kind that ``fit`` was given.
-        """
-        proba = self.category_proba(X)
-        labels: NDArray[Any] = self.categories_[decide(proba, self.decision)]
-        return labels
+def in_class_order(
+    proba: FloatArray, categories: NDArray[Any], classes: NDArray[Any]
+) -> FloatArray:
+    """Probabilities of the observed levels alone, as scikit-learn sorts them; rows sum to one."""
+    columns = proba[:, class_positions(categories, classes)]
+    scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
+    return scaled

@@ -1,24 +1,22 @@
 """What the kernel baselines have in common: one projection, cut into levels, no probabilities."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._base import LevelClassifier
-from ordinalgp._gp_state import _FINITE
 from ordinalgp._sparse_rows import SparseRows, sparse_rows
+from ordinalgp._state import _FINITE, _LABELLED, NamedFeatures, check_parts
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import (
-    allows_missing,
     check_kernel,
     check_number,
     check_option,
     check_weights,
-    class_positions,
 )
 from ordinalgp.core.factors import Features, pivoted_cholesky
 
@@ -48,7 +46,7 @@ class LevelRows:
         return np.concatenate([[-np.inf], cuts, [np.inf]])[below]
 
 
-class CutClassifier(LevelClassifier):
+class CutClassifier(NamedFeatures, LevelClassifier):
     """A weighted sum of kernel functions, and thresholds: ``_learn`` finds, ``_keep`` sets them."""
 
     kernel: Any
@@ -56,14 +54,10 @@ class CutClassifier(LevelClassifier):
     centres_: FloatArray
     coefficients_: FloatArray
     thresholds_: FloatArray
-    n_features_in_: int
-    feature_names_in_: Any
+    _learn: Callable[[LevelRows], None]
     _extra_spec: ClassVar[dict[str, tuple[Any, ...]]] = {}
     _common_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "categories_": ("biufUSMO", "r"),
-        "classes_": ("biufUSMO", "k"),
-        "feature_names": ("O", "names"),
-        "kernel": ("O", ""),
+        **_LABELLED,
         "centres_": ("f", "C d"),
         "coefficients_": ("f", "C", *_FINITE),
         "thresholds_": ("f", "cuts"),
@@ -73,37 +67,9 @@ class CutClassifier(LevelClassifier):
         if self.kernel is not None:
             check_kernel(self.kernel)
 
-    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
-        gaps = self.kernel is not None and allows_missing(self.kernel)
-        finite = "allow-nan" if gaps else True
-        checked: FloatArray = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
-        )
-        return checked
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find the direction and the thresholds.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._learn(self._training_rows(X, y, sample_weight))
         return self
-
-    def _learn(self, data: LevelRows) -> None:
-        raise TypeError(f"{type(self).__name__} does not say how to learn")
 
     def _training_rows(self, X: Any, y: Any, sample_weight: Any, *classes: Any) -> LevelRows:
         """Check everything that ``fit`` is given and set the kernel."""
@@ -144,23 +110,9 @@ class CutClassifier(LevelClassifier):
         X = self._check_inputs(X, reset=False)
         return weighted_sum(self.kernel_, X, self.centres_, self.coefficients_)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Level between whose thresholds the projection falls.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Query points.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels, of the kind that ``fit`` was given.
-        """
-        latent = self.latent(X)
+    def _predicted_ranks(self, X: Any) -> IntArray:
         # Not a search: margins that are fixed one by one need not be in order.
-        labels: NDArray[Any] = self.categories_[np.sum(latent[:, None] > self.thresholds_, axis=1)]
-        return labels
+        return np.sum(self.latent(X)[:, None] > self.thresholds_, axis=1)
 
     # ------------------------------------------------------------------------- persistence
 
@@ -171,22 +123,23 @@ class CutClassifier(LevelClassifier):
     def _get_state(self) -> dict[str, Any]:
         """Collect what a file keeps."""
         self._check_parameters()
-        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
         return {
             **{name: getattr(self, name) for name in self._saved()},
-            "feature_names": names,
+            "feature_names": self._feature_names(),
             "kernel": self.kernel_,
         }
 
     def _set_state(self, state: dict[str, Any]) -> None:
         """Become the fitted estimator of a file."""
         self._check_parameters()
-        _check_parts(state)
+        b, r = state["thresholds_"], len(state["categories_"])
+        check_parts(state, "centres_", thresholds_=len(b) + 1 == r and not np.isnan(b).any())
+        if not len(state["centres_"]):
+            raise ValueError("there are no centres_")
         for name in self._saved():
             setattr(self, name, state[name])
-        self.kernel_, self.n_features_in_ = state["kernel"], state["centres_"].shape[1]
-        if len(state["feature_names"]):
-            self.feature_names_in_ = state["feature_names"]
+        self.kernel_ = state["kernel"]
+        self._name_features(state["centres_"].shape[1], state["feature_names"])
 
 
 def weighted_sum(
@@ -210,19 +163,3 @@ def check_rank(rank: Any) -> None:
         check_option("rank", rank, ("auto",))
     elif rank is not None:
         check_number("rank", rank, least=1)
-
-
-def _check_parts(state: dict[str, Any]) -> None:
-    """Raise unless the parts of a saved state agree."""
-    kernel, X, b = state["kernel"], state["centres_"], state["thresholds_"]
-    check_kernel(kernel)
-    parts = {
-        "thresholds_": len(b) + 1 == len(state["categories_"]) and not np.isnan(b).any(),
-        "classes_": np.all(class_positions(state["categories_"], state["classes_"]) >= 0),
-        "feature_names": len(state["feature_names"]) in (0, X.shape[1]),
-        "centres_": len(X) > 0 and (allows_missing(kernel) or np.isfinite(X).all()),
-        "kernel": np.all(np.isfinite(kernel.theta)),
-    }
-    wrong = [name for name, fits in parts.items() if not fits]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)} and the rest of the state disagree")

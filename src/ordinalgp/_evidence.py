@@ -1,7 +1,6 @@
 """What estimators with one latent Gaussian process have in common: the search and the posterior."""
 
 import warnings
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalgp._base import WholeOrNot
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_kernel, check_number, check_option
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
@@ -17,7 +17,7 @@ from ordinalgp.core.search import Found, Task, Trainable, maximise, perturbed
 _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 
 
-class LatentSearch:
+class LatentSearch(WholeOrNot):
     """Hyperparameters searched, and a latent posterior that predicts.
 
     Subclasses set ``kernel_``, ``_posterior``, ``_support`` and ``_fitted_task``.
@@ -37,15 +37,6 @@ class LatentSearch:
     _fitted_task: Any
     _kernel_words: tuple[str, ...] = ()
     """what ``kernel`` can be besides a kernel"""
-
-    def _unless_it_fails(self, learn: Callable[..., Self], *data: Any) -> Self:
-        before = self.__dict__.copy()
-        try:
-            return learn(*data)
-        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _check_parameters(self) -> None:
         if isinstance(self.kernel, str) and self._kernel_words:

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._rows import MergedRows
+from ordinalgp._state import _FINITE, _LABELLED, _POSITIVE, NamedFeatures, check_parts
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import allows_missing, check_kernel, check_memory, class_positions
+from ordinalgp._validation import check_memory
 from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing
@@ -20,8 +21,6 @@ from ordinalgp.core.streaming import InducedPosterior
 
 _OBJECTIVES = ("ep evidence", "ep bound", "laplace evidence")
 
-_FINITE = (-np.finfo(float).max, np.inf)
-_POSITIVE = (np.nextafter(0.0, 1.0), np.inf)
 _ROWS = {
     "inputs": ("f", "N d"),
     "latent": ("i", "M", 0, "N"),
@@ -37,16 +36,13 @@ _LINK = {
     "unit": ("f", "", *_POSITIVE),
 }
 _COMMON: dict[str, tuple[Any, ...]] = {
-    "categories_": ("biufUSMO", "r"),
-    "classes_": ("biufUSMO", "k"),
+    **_LABELLED,
     "converged_": ("b", ""),
     "n_iter_": ("i", ""),
-    "feature_names": ("O", "names"),
-    "kernel": ("O", ""),
 }
 
 
-class LatentState:
+class LatentState(NamedFeatures):
     """Gives an estimator ``_get_state`` and ``_set_state``, for :mod:`ordinalgp.persistence`.
 
     Entries of ``_state_spec`` that end in an underscore are attributes, saved as they are.
@@ -55,12 +51,10 @@ class LatentState:
 
     _state_spec: ClassVar[dict[str, tuple[Any, ...]]]
     _fitted_task: Any
-    _link: OrdinalProbit
+    likelihood_: OrdinalProbit
     _observation: IntArray
     _left_out: FloatArray
     categories_: NDArray[Any]
-    n_features_in_: int
-    feature_names_in_: Any
     _check_parameters: Any
     _task: Any
 
@@ -76,10 +70,10 @@ class LatentState:
     def _get_state(self) -> dict[str, Any]:
         """Collect what a file keeps: all but the n x n factor."""
         self._check_parameters()
-        task, link = self._fitted_task, self._link
+        task, link = self._fitted_task, self.likelihood_
         return {
             **{name: getattr(self, name) for name in self._attributes()},
-            "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+            "feature_names": self._feature_names(),
             **self._saved_rows(),
             "kernel": task.kernel,
             **{name: getattr(link, name) for name in _LINK},
@@ -104,9 +98,7 @@ class LatentState:
         rows = MergedRows(*(state[name] for name in _ROWS))
         for name in self._attributes():
             setattr(self, name, state[name])
-        self.n_features_in_ = rows.X.shape[1]
-        if len(state["feature_names"]):
-            self.feature_names_in_ = state["feature_names"]
+        self._name_features(rows.X.shape[1], state["feature_names"])
         self._observation, self._left_out = rows.observation, rows.left_out
         task = self._task(rows, state["kernel"], len(state["categories_"]))
         self._restore(task, state, OrdinalProbit(*(state[name] for name in _LINK)))
@@ -114,22 +106,16 @@ class LatentState:
 
 def _check_parts(state: dict[str, Any]) -> None:
     """Raise unless the parts of a saved state agree, and fit into memory."""
-    kernel, X = state["kernel"], state["inputs"]
-    check_kernel(kernel)
-    check_memory(len(X), n_matrices=4)
-    parts = {
-        "gaps": len(state["gaps"]) + 2 == len(state["categories_"]),
-        "classes_": np.all(class_positions(state["categories_"], state["classes_"]) >= 0),
-        "feature_names": len(state["feature_names"]) in (0, X.shape[1]),
-        "inputs": not np.isinf(X).any() and (allows_missing(kernel) or not np.isnan(X).any()),
-        "kernel": np.all(np.isfinite(kernel.theta)),
-        "objective": state.get("objective", _OBJECTIVES[0]) in _OBJECTIVES,
-    }
+    n, d = state["inputs"].shape
+    check_memory(n, n_matrices=4)
     unused = int(np.sum(state["observation"] < 0))
-    parts["left_out"] = state["left_out"].shape == (unused, X.shape[1])
-    wrong = [name for name, fits in parts.items() if not fits]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)} and the rest of the state disagree")
+    check_parts(
+        state,
+        "inputs",
+        gaps=len(state["gaps"]) + 2 == len(state["categories_"]),
+        objective=state.get("objective", _OBJECTIVES[0]) in _OBJECTIVES,
+        left_out=state["left_out"].shape == (unused, d),
+    )
 
 
 class GPState(LatentState):

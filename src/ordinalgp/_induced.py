@@ -58,8 +58,10 @@ class Pace:
     """share of the way that sites go"""
     likelihood: float = 1.0
     """share of the way that the likelihood goes"""
+    offset: float = 0.0
+    """by which thresholds and latent function were shifted since sites were last written"""
     log_scale: float = 0.0
-    """by which everything grew since sites were last written"""
+    """by which everything then grew"""
     moved: float = np.inf
     promised: float = 0.0
     """nats that were to be gained by the step before"""
@@ -86,7 +88,7 @@ class Pace:
         )
 
     def idle(self, n_rows: int) -> bool:
-        """Whether many passes gained nothing: thresholds and function creep along together."""
+        """Whether many passes gained nothing, though each promised more than the tolerance."""
         if len(self.values) <= _PATIENCE:
             return False
         return abs(self.values[-1] - self.values[-1 - _PATIENCE]) <= _IDLE * n_rows
@@ -114,15 +116,22 @@ class Passes:
             self._save(task, posterior, pace)
         for number in range(pace.done, max(self.task.max_sweeps, pace.done + 2)):
             began = time.perf_counter()
-            sweep = Sweep(posterior, task.likelihood, task.smoothing, pace.sites, pace.log_scale)
+            sweep = Sweep(
+                posterior,
+                task.likelihood,
+                task.smoothing,
+                pace.sites,
+                pace.offset,
+                pace.log_scale,
+            )
             sums = self.sweeps.run(sweep)
             new = posterior.after(sums)
             # Laplace wants the curvatures at the mean that the pass began with: the new ones.
             at = new if task.smoothing == "mode" else posterior
             move = LikelihoodStep.none(len(task.likelihood.theta))
-            if self.learn:  # the first pass had no sites whose scale could be judged
+            if self.learn:  # the first pass had no sites whose scale and place could be judged
                 likelihood = task.likelihood
-                move = likelihood_step(sums, likelihood, posterior, new, rescale=number > 0)
+                move = likelihood_step(sums, likelihood, posterior, new, together=number > 0)
             moved = new.moved_from(posterior)
             promise = 0.5 * moved**2 * len(new.mean) + move.gain
             pace = pace.after(sums.evidence - at.half_log_det, moved, promise)
@@ -133,8 +142,8 @@ class Passes:
             if number > 0 and (converged := converged or (self.learn and pace.idle(n))):
                 break
             move = move.part(pace.likelihood)
-            task, posterior = _moved(task, move), posterior.rescaled(move.log_scale)
-            pace = replace(pace, log_scale=move.log_scale)
+            task, posterior = _moved(task, move), move.carry(posterior)
+            pace = replace(pace, offset=move.offset, log_scale=move.log_scale)
             self._save(task, posterior, pace)
         path, kept = np.array(pace.values), self.sweeps.left_out()
         return Settled(used, posterior, path[-1], path, number + 1, bool(converged), kept)

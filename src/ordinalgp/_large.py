@@ -106,7 +106,7 @@ class LargeClassifier(LatentClassifier):
                     "sample_weight was passed beside it. Pass y=None."
                 )
             return self._remote(scan(X, self.categories, self.n_jobs))
-        X = self._check_inputs(X, reset=True, single=True)
+        X = self._checked(X, [np.float64, np.float32], reset=True)  # as it is, to save memory
         levels = self._read_levels(X, y)
         weights = check_weights(sample_weight, len(X), levels.codes)
         return ArrayRows(Chunk(X, levels.codes, weights))

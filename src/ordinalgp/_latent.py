@@ -4,13 +4,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._base import OrdinalClassifier
+from ordinalgp._base import OrdinalClassifier, in_class_order
 from ordinalgp._evidence import LatentSearch
 from ordinalgp._rows import MergedRows, merge_rows
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import allows_missing, check_memory, check_weights
+from ordinalgp._validation import check_memory, check_weights
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Found
@@ -20,32 +20,12 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
     """Rows in, hyperparameters searched, a latent posterior kept, levels predicted from it.
 
     Subclasses say what to search (``_task``, ``_starts``), what to keep (``_settle``) and what
-    links the latent function to the levels (``_link``).
+    links the latent function to the levels (``likelihood_``).
     """
 
-    _link: OrdinalProbit
+    likelihood_: OrdinalProbit
     _observation: IntArray
     _left_out: FloatArray
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find hyperparameters and posterior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        return self._unless_it_fails(self._fit, X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
@@ -65,18 +45,6 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
 
     def _settle(self, task: Any, found: Found) -> Self:
         raise TypeError(f"{type(self).__name__} does not say what to keep")
-
-    def _check_inputs(self, X: Any, *, reset: bool, single: bool = False) -> FloatArray:
-        """Check inputs; ``single`` precision stays as it is where asked for, to save memory."""
-        gaps = self.kernel is not None and allows_missing(self.kernel)
-        checked: FloatArray = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=[np.float64, np.float32] if single else np.float64,
-            ensure_all_finite="allow-nan" if gaps else True,
-        )
-        return checked
 
     def _starting_kernel(self, X: FloatArray) -> Any:
         if self.kernel is not None:
@@ -103,7 +71,7 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
         return found.mean, found.var
 
     def _level_proba(self, X: Any) -> FloatArray:
-        return self._link.probabilities(*self.latent_mean_and_variance(X))
+        return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
 
     def _without_own_row(self) -> Moments:
         """Latent moments of each merged observation, one copy of it left out."""
@@ -123,9 +91,9 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
         """
         check_is_fitted(self)
         left = self._without_own_row()
-        proba = self._link.probabilities(left.mean, left.var)[self._observation]
+        proba = self.likelihood_.probabilities(left.mean, left.var)[self._observation]
         if len(self._left_out):
             apart = self._latent(self._left_out)
             unused = self._observation < 0
-            proba[unused] = self._link.probabilities(apart.mean, apart.var)
-        return self._in_class_order(proba)
+            proba[unused] = self.likelihood_.probabilities(apart.mean, apart.var)
+        return in_class_order(proba, self.categories_, self.classes_)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ordinalgp._base import in_class_order
 from ordinalgp._items import CorrelationStart, Items, KernelStart
 from ordinalgp._ratings import Ids, check_known, check_same_length, read_features, read_ids
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import class_positions
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.hierarchy import Prior, Rater
 from ordinalgp.core.likelihoods import OrdinalProbit
@@ -217,9 +217,7 @@ class RaterPredictions:
             Rows sum to one; levels that no rating had are left out.
         """
         proba = self.category_proba(raters, items, item_features)
-        columns = proba[:, class_positions(self.categories_, self.classes_)]
-        scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
-        return scaled
+        return in_class_order(proba, self.categories_, self.classes_)
 
     def predict(self, raters: Any, items: Any, item_features: Any = None) -> NDArray[Any]:
         """Most suitable level under the ``decision`` rule.

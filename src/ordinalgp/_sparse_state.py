@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp._gp_state import _FINITE, _LINK, _POSITIVE
+from ordinalgp._gp_state import _LINK
 from ordinalgp._sparse_rows import SparseRows
+from ordinalgp._state import _FINITE, _POSITIVE
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import allows_missing, check_kernel, class_positions
 from ordinalgp.core.likelihoods import OrdinalProbit

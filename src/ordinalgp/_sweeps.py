@@ -30,6 +30,7 @@ class Through:
     likelihood: OrdinalProbit
     smoothing: Any
     step: float
+    offset: float
     log_scale: float
 
 
@@ -41,13 +42,17 @@ class Sweep:
     likelihood: OrdinalProbit
     smoothing: Any
     step: float
+    offset: float = 0.0
+    """by which thresholds and posterior were shifted since the sites were written"""
     log_scale: float = 0.0
     """by which likelihood and posterior grew since the sites were written"""
 
     def prepared(self) -> Through:
         """With the products of m x m matrices done."""
         lens = self.posterior.lens()
-        return Through(lens, self.likelihood, self.smoothing, self.step, self.log_scale)
+        return Through(
+            lens, self.likelihood, self.smoothing, self.step, self.offset, self.log_scale
+        )
 
 
 class Sweeps(Protocol):
@@ -73,7 +78,8 @@ def sweep_chunk(chunk: Chunk, sites: FloatArray | None, sweep: Through) -> tuple
         rows, old = sweep.lens.view(chunk.X), Sites.flat(len(chunk.codes))
     else:
         rows = sweep.lens.view(chunk.X, sites[:, 4])
-        old = Sites(sites[:, 0], sites[:, 1]).rescaled(sweep.log_scale)
+        tau, nu = sites[:, 0], sites[:, 1] + sweep.offset * sites[:, 0]
+        old = Sites(tau, nu).rescaled(sweep.log_scale)
     observed = Observed(chunk.codes, chunk.counts, sweep.likelihood, sweep.smoothing)
     seen, sums = observed.sweep(rows, old, sweep.lens, sweep.step)
     left = cavities(seen.marginal, old, np.minimum(chunk.counts, 1.0))

@@ -204,8 +204,7 @@ class OrdinalGPClassifier(GPState, EvidenceSearch, LargeClassifier):
         )
 
     def _name_likelihood(self, task: Any) -> None:
-        self.kernel_, self._link = task.kernel, task.likelihood
-        self.likelihood_ = self._link
+        self.kernel_, self.likelihood_ = task.kernel, task.likelihood
         self.thresholds_, self.noise_ = self.likelihood_.thresholds, self.likelihood_.noise
 
     def _without_own_row(self) -> Moments:

@@ -129,14 +129,16 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
         tol: float = 1e-8,
         random_state: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.constraints = constraints
-        self.C = C
+        super().__init__(
+            kernel,
+            constraints=constraints,
+            C=C,
+            rank=rank,
+            categories=categories,
+            max_iter=max_iter,
+            tol=tol,
+        )
         self.chunk_size = chunk_size
-        self.rank = rank
-        self.categories = categories
-        self.max_iter = max_iter
-        self.tol = tol
         self.random_state = random_state
 
     def _check_parameters(self) -> None:

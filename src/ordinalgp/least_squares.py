@@ -57,6 +57,8 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
     ----------
     kernel_ : scikit-learn kernel
         The kernel with its hyperparameters found.
+    likelihood_ : OrdinalProbit
+        Probabilities of the levels given the latent function: thresholds and slope.
     slope_ : float
         How steeply probabilities change with the latent value, per rank.
     thresholds_ : ndarray of shape (n_categories - 1,)
@@ -158,9 +160,9 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
 
     def _keep(self, task: LeastSquaresTask) -> None:
         """Set everything that follows from the hyperparameters."""
-        self._fitted_task, self.kernel_, self._link = task, task.kernel, task.likelihood.link
-        self.noise_ = task.likelihood.noise
-        self.slope_, self.thresholds_ = 1.0 / self._link.noise, self._link.thresholds
+        self._fitted_task, self.kernel_, link = task, task.kernel, task.likelihood.link
+        self.likelihood_, self.noise_ = link, task.likelihood.noise
+        self.slope_, self.thresholds_ = 1.0 / link.noise, link.thresholds
         self._prior_mean, self._posterior, self._support = task.mean, task.posterior(), task.X
         self._posterior.observed()  # finishes the factor, which is then only read
 

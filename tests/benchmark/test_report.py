@@ -175,6 +175,12 @@ def test_html_is_well_formed_and_escaped():
     assert "Text & more." in reader.text
 
 
+def test_html_has_lists_and_code_as_in_markdown():
+    text = to_html(Page("A page", ["Made by `a < b`.\n\n- one\n- two, 3 - 2\n\nEnd."]))
+    assert "<p>Made by <code>a &lt; b</code>.</p>" in text
+    assert "<ul><li>one</li><li>two, 3 - 2</li></ul>\n<p>End.</p>" in text
+
+
 # ------------------------------------------------------------------------- ranks and peers
 
 

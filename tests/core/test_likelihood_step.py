@@ -10,7 +10,12 @@ from sklearn.gaussian_process.kernels import RBF
 from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.induced_evidence import InducedTask
 from ordinalgp.core.inducing import Inducing
-from ordinalgp.core.likelihood_step import LikelihoodStep, ScaleEvidence, likelihood_step
+from ordinalgp.core.likelihood_step import (
+    LikelihoodStep,
+    ScaleEvidence,
+    ShiftEvidence,
+    likelihood_step,
+)
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.problem import match
 from ordinalgp.core.streaming import InducedPosterior, Observed
@@ -52,6 +57,82 @@ def test_the_slope_in_the_common_scale_is_that_of_the_evidence(smoothing):
         values.append(task.evaluate(task.theta)[0])
     assert abs(rows) > 1.0  # residuals have their share
     assert_allclose(prior + rows + mode, (values[0] - values[1]) / (2 * h), rtol=1e-5)
+
+
+def shifted(likelihood, d):
+    return OrdinalProbit.from_thresholds(likelihood.thresholds + d, likelihood.noise)
+
+
+@pytest.mark.parametrize("smoothing", ["cavity", "mode"])
+def test_the_slope_in_the_common_shift_is_that_of_the_evidence(smoothing):
+    """Against differences of the evidence in all thresholds together; the curvature, nearly."""
+    posterior, sums, _ = settled(smoothing)
+    found = ShiftEvidence.of(sums, posterior, posterior)
+    h, values = 1e-3, []
+    for d in (h, 0.0, -h):
+        task = task_at(shifted(LIKELIHOOD, d), smoothing)
+        values.append(task.evaluate(task.theta)[0])
+    assert abs(found.slope) > 1.0
+    assert_allclose(found.slope, (values[0] - values[2]) / (2 * h), rtol=1e-6)
+    curvature = (2 * values[1] - values[0] - values[2]) / h**2
+    assert_allclose(found.curvature, curvature, rtol=0.01)  # sites change a little too
+
+
+def test_the_evidence_of_a_shift_is_the_gaussian_integral():
+    """Against solves: sites of means nu / tau + d, their normalisers included, over u."""
+    posterior, sums, _ = settled("cavity")
+    lens = posterior.lens()
+    sites = Observed(Y, COUNTS, LIKELIHOOD).sweep(lens.view(X), settled("cavity")[2], lens)[0].sites
+    A, tau, nu = posterior.inducing.rows(X).A, COUNTS * sites.tau, COUNTS * sites.nu
+    after = posterior.after(sums)
+    found = ShiftEvidence.of(sums, posterior, after)
+
+    def literal(d):
+        s, m = A @ (nu + d * tau), nu / tau + d
+        return 0.5 * s @ np.linalg.solve(np.eye(len(Z)) + (A * tau) @ A.T, s) - 0.5 * tau @ m**2
+
+    for d in (-0.7, 0.2):
+        parabola = found.slope * d - 0.5 * found.curvature * d**2
+        assert_allclose(parabola, literal(d) - literal(0.0), rtol=1e-8)
+    best, gain = found.best(10.0)
+    assert_allclose(literal(best) - literal(0.0), gain, rtol=1e-8)
+    assert literal(best) > max(literal(best + 1e-3), literal(best - 1e-3))
+    assert found.best(0.1 * abs(best))[0] == pytest.approx(0.1 * best)
+    flat = dataclasses.replace(found, curvature=1e-12 * found.total)
+    assert flat.best(1.0) == (0.0, 0.0)
+
+
+def test_likelihood_sites_and_posterior_shift_together():
+    posterior, sums, sites = settled("cavity")
+    d, (mean, var) = 0.3, RNG.uniform(0.1, 1.0, (2, N))
+    here = LIKELIHOOD.log_expectation(Y, mean, var)
+    there = shifted(LIKELIHOOD, d).log_expectation(Y, mean + d, var)
+    assert_allclose(there.value, here.value, rtol=1e-10)
+    moments = dataclasses.make_dataclass("At", ["mean", "var"])
+    site, direct = match(here, moments(mean, var)), match(there, moments(mean + d, var))
+    assert_allclose(direct.tau, site.tau, rtol=1e-9)
+    assert_allclose(direct.nu, site.nu + d * site.tau, rtol=1e-8, atol=1e-12)
+    step = likelihood_step(sums, LIKELIHOOD, posterior, posterior, together=True)
+    step = dataclasses.replace(step, offset=d, log_scale=0.2)
+    prior, carried = InducedPosterior.prior(posterior.inducing), step.carry(posterior)
+    moved = Sites(sites.tau, sites.nu + d * sites.tau).rescaled(0.2)
+    given = prior.given(posterior.inducing.rows(X), moved, COUNTS)
+    assert_allclose(carried.precision, given.precision, atol=1e-10)
+    assert_allclose(carried.shift, given.shift, atol=1e-7)
+
+
+@pytest.mark.parametrize("smoothing", ["cavity", "mode"])
+def test_two_steps_reach_the_best_shift(smoothing):
+    """From thresholds far below, by the slope of the evidence itself: nothing creeps."""
+    likelihood, slopes = shifted(LIKELIHOOD, -1.0), []
+    for _ in range(3):
+        posterior, sums, _ = settled(smoothing, likelihood)
+        task = task_at(likelihood, smoothing)
+        slopes.append(task.evaluate(task.theta)[1][KERNEL.n_dims + 1])
+        step = likelihood_step(sums, likelihood, posterior, posterior, together=True)
+        likelihood = shifted(likelihood, step.offset)
+    assert slopes[0] > 1.0
+    assert abs(slopes[2]) < 1e-3 * slopes[0]
 
 
 def test_the_evidence_of_a_scale_is_the_gaussian_integral():
@@ -99,7 +180,7 @@ def test_half_steps_climb_the_evidence_to_the_best_scale(smoothing):
         value, gradient, _ = task.evaluate(task.theta)
         values.append(value)
         along = gradient[KERNEL.n_dims :] @ [1.0, likelihood.theta[1], 1.0, 1.0]
-        step = likelihood_step(sums, likelihood, posterior, posterior, rescale=True).part(0.5)
+        step = likelihood_step(sums, likelihood, posterior, posterior, together=True).part(0.5)
         moved = likelihood.clone_with_theta(likelihood.theta + step.change)
         likelihood = moved.rescaled(step.log_scale)
     assert np.all(np.diff(values) > 0)
@@ -116,24 +197,24 @@ def test_a_parameter_at_its_bound_or_without_rows_stays():
     sums = Observed(y, COUNTS, low).sweep(lens.view(X), Sites.flat(N), lens)[1]
     after = posterior.after(sums)
     down = dataclasses.replace(sums, slopes=np.where(np.arange(5) == 0, -1e3, sums.slopes))
-    step = likelihood_step(down, low, posterior, after, rescale=False)
+    step = likelihood_step(down, low, posterior, after, together=False)
     assert step.change[0] == 0.0
     assert step.log_scale == 0.0
     assert np.all(np.abs(step.change[2:]) <= 1.0)
     up = dataclasses.replace(sums, slopes=np.where(np.arange(5) == 0, 1e9, sums.slopes))
-    longest = likelihood_step(up, low, posterior, after, rescale=False)
+    longest = likelihood_step(up, low, posterior, after, together=False)
     assert 0.0 < np.max(np.abs(longest.change)) <= 1.0
     blind = sums.information.copy()
     blind[3], blind[:, 3] = 0.0, 0.0
     step = likelihood_step(
-        dataclasses.replace(sums, information=blind), low, posterior, after, rescale=True
+        dataclasses.replace(sums, information=blind), low, posterior, after, together=True
     )
     assert step.change[3] == 0.0
     assert np.all(np.isfinite(step.change))
 
 
 def test_part_of_a_step():
-    step = LikelihoodStep(np.array([1.0, -2.0]), 0.4, 3.0).part(0.5)
+    step = LikelihoodStep(np.array([1.0, -2.0]), 0.6, np.ones(2), 0.4, 3.0).part(0.5)
     assert_array_equal(step.change, [0.5, -1.0])
-    assert (step.log_scale, step.gain) == (0.2, 3.0)
+    assert (step.offset, step.log_scale, step.gain) == (0.3, 0.2, 3.0)
     assert_array_equal(LikelihoodStep.none(2).change, [0.0, 0.0])

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def draw_curves(
             lines[registry[model].label] = ax.errorbar(sizes, *heights, **style, **size)
         ax.set(xlabel=x, ylabel=panel.label, title=panel.dataset or "")
         if panel.log:
-            ax.set(xscale="log", yscale="log")
+            _plain_logarithms(ax)
     # Below the panels, where it covers nothing.
     columns = min(len(lines), 3 * len(panels))
     place = {"loc": "outside lower center", "ncols": columns}
@@ -71,6 +72,17 @@ def draw_curves(
     picture.savefig(path, dpi=110)
     plt.close(picture)
     return [Picture(path.name, caption)]
+
+
+def _plain_logarithms(ax: Any) -> None:
+    """Logarithmic axes with numbers as people write them, 5,000 rather than 5 x 10^3."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set(xscale="log", yscale="log")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def curve(records: Sequence[Record], measure: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

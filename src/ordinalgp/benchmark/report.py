@@ -2,6 +2,7 @@
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -138,10 +139,15 @@ def _aligned(rows: Sequence[list[str]]) -> list[list[str]]:
 
 
 _STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-    "th,td{padding:.2rem .7rem;text-align:left;white-space:nowrap}"
-    "th{border-bottom:2px solid}td{border-bottom:1px solid #8884}div{overflow-x:auto}"
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:78rem;margin:2rem auto;padding:0 1rem}"
+    "h1{font-size:1.6rem}h2{font-size:1.2rem;margin-top:2rem}p,li{max-width:52rem}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:14px}"
+    "th,td{padding:.2rem .45rem;text-align:left;vertical-align:bottom}"
+    "th{border-bottom:2px solid}td{border-bottom:1px solid #8884;white-space:nowrap}"
+    # A table that is too wide is pushed to the side, and the names of its rows stay.
+    "div{overflow-x:auto}tr>:first-child{position:sticky;left:0;background:Canvas}"
+    "img{max-width:100%;background:white}"
 )
 
 
@@ -150,16 +156,31 @@ def to_html(page: Page) -> str:
     parts = [f"<h1>{html.escape(page.title)}</h1>"]
     for part in page.parts:
         if isinstance(part, str):
-            parts.append(f"<p>{html.escape(part)}</p>".replace("\n", "<br>"))
+            parts.append(_html_text(part))
         elif isinstance(part, Picture):
             caption, file = html.escape(part.caption), html.escape(part.file, quote=True)
-            parts.append(f'<img src="{file}" alt="{caption}" style="max-width:100%">')
+            parts.append(f'<img src="{file}" alt="{caption}">')
         else:
             parts.append(_html_table(part))
     title = html.escape(page.title)
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    wide = '<meta name="viewport" content="width=device-width,initial-scale=1">'
+    head = f'<meta charset="utf-8">{wide}<title>{title}</title><style>{_STYLE}</style>'
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
+
+
+def _html_text(text: str) -> str:
+    """Paragraphs and lists as in Markdown, with code in backticks."""
+    marked = re.sub("`(.*?)`", r"<code>\1</code>", html.escape(text, quote=False))
+    blocks = []
+    for block in marked.split("\n\n"):
+        lines = block.splitlines()
+        if all(line.startswith("- ") for line in lines):
+            items = "".join(f"<li>{line[2:]}</li>" for line in lines)
+            blocks.append(f"<ul>{items}</ul>")
+        else:
+            blocks.append(f"<p>{'<br>'.join(lines)}</p>")
+    return "\n".join(blocks)
 
 
 def _html_table(table: Table) -> str:
@@ -170,4 +191,4 @@ def _html_table(table: Table) -> str:
         shown = (f"<b>{t}</b>" if e.bold else t for t, e in zip(cells, row, strict=True))
         lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in shown) + "</tr>")
     lines.append("</table></div>")
-    return "\n".join(lines) + (f"\n<p>{html.escape(table.note)}</p>" if table.note else "")
+    return "\n".join(lines) + (f"\n{_html_text(table.note)}" if table.note else "")

@@ -92,15 +92,12 @@ def draw(folder: Path, records: Sequence[Record]) -> list[Part]:
 
 def _draw_projection(model: SupportVectors, data: Split, ax: Any) -> None:
     """Contours of the discriminant function at its thresholds, and the training points."""
-    low, high = data.X_train.min(axis=0), data.X_train.max(axis=0)
-    sides = [np.linspace(a, b, 80) for a, b in zip(low, high, strict=True)]
-    grid = np.stack(np.meshgrid(*sides), axis=-1)
-    values = model.projection(grid.reshape(-1, 2)).reshape(80, 80)
-    ax.contourf(*sides, values, levels=20, cmap="Greys", alpha=0.5)
-    ax.contour(
-        *sides, values, levels=np.sort(model.machine_.thresholds_), colors="k", linestyles="-"
-    )
-    for level, marker in zip((1, 2, 3), ("o", "s", "^"), strict=True):
-        rows = data.X_train[data.y_train == level]
-        ax.plot(*rows.T, marker, color="black", markersize=4, label=str(level))
-    ax.legend(loc="upper right")
+    from ordinalgp.plots import ContourDisplay
+    from ordinalgp.plots.base import span
+
+    x0, x1 = np.meshgrid(*(span(column, 100) for column in data.X_train.T))
+    values = model.projection(np.column_stack([x0.ravel(), x1.ravel()])).reshape(x0.shape)
+    cuts, levels = np.sort(model.machine_.thresholds_), np.array([1, 2, 3])
+    names = ["feature 0", "feature 1"]
+    display = ContourDisplay(x0, x1, values, cuts, levels, data.X_train, data.y_train - 1, names)
+    display.plot(ax=ax)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 if TYPE_CHECKING:
     import typer
 
+_EXAMPLE = "ordinalgp benchmark gpor-table2 --trials 3 --datasets diabetes,stocks --models map,ep"
+
 
 def register(app: "typer.Typer") -> None:
     """Add the command ``benchmark`` to an application."""
@@ -19,7 +21,7 @@ def register(app: "typer.Typer") -> None:
 
     listed = ", ".join(EXPERIMENTS)
 
-    @app.command("benchmark")
+    @app.command("benchmark", epilog=f"Example: {_EXAMPLE}")
     def command(
         name: Annotated[str, typer.Argument(help=f"One of: {listed}.", show_default=False)],
         trials: Annotated[
@@ -36,7 +38,9 @@ def register(app: "typer.Typer") -> None:
         ] = None,
         output: Annotated[
             Path,
-            typer.Option(help="Folder of results; a run goes on from what is there."),
+            typer.Option(
+                "--output", "-o", help="Folder of results; a run goes on from what is there."
+            ),
         ] = Path("benchmark-results"),
         pages: Annotated[
             Path | None, typer.Option(help="Folder of the page; that of the results by default.")

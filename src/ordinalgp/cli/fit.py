@@ -32,16 +32,52 @@ from ordinalgp.cli.models import available, make
 from ordinalgp.cli.progress import watching
 from ordinalgp.cli.show import print_summary
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, BadRows, Table
-from ordinalgp.tables.encoding import NumberColumn, inspect
-from ordinalgp.tables.large import Source, encode_file, is_large
+from ordinalgp.tables.cells import BadRows
+from ordinalgp.tables.encoding import NumberColumn
+from ordinalgp.tables.large import encode_file, is_large
 from ordinalgp.tables.model import KERNELS
-from ordinalgp.tables.reading import Format, read_table
+from ordinalgp.tables.reading import Format
+from ordinalgp.tables.source import Source
 from ordinalgp.tables.summary import summarise
-from ordinalgp.tables.target import read_target
 
-Names = Annotated[list[str] | None, typer.Option(metavar="NAME,...")]
 DECISIONS = ("mode", "median", "mean")
+
+TableFile = Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")]
+Target = Annotated[str, typer.Option("--target", "-t", help="Column with the levels.")]
+Categories = Annotated[
+    list[str] | None,
+    typer.Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest."),
+]
+Kernel = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(KERNELS),
+        help="One length scale; one for each feature (shows which matter); linear.",
+    ),
+]
+Decision = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(DECISIONS),
+        help="How probabilities become a level: fewest wrong, least distance, least squares.",
+    ),
+]
+Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Columns to leave out.")]
+Nominal = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME,...", help="Columns of codes, whatever they look like."),
+]
+Numeric = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME,...", help="Columns of numbers, whatever they look like."),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="For large tables: where a fit notes how far it is, to go on from if interrupted.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -51,47 +87,18 @@ def register(app: typer.Typer) -> None:
 
 
 def fit(
-    table: Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")],
-    target: Annotated[str, typer.Option("--target", "-t", help="Column with the levels.")],
+    table: TableFile,
+    target: Target,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file.")] = Path("model.ogp"),
-    categories: Annotated[
-        list[str] | None,
-        typer.Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest."),
-    ] = None,
+    categories: Categories = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(available())}.")] = "gp",
-    kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(KERNELS),
-            help="One length scale; one for each feature (shows which matter); linear.",
-        ),
-    ] = "ard",
-    decision: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(DECISIONS),
-            help="How probabilities become a level: fewest wrong, least distance, least squares.",
-        ),
-    ] = "mode",
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,...", help="Columns to leave out.")
-    ] = None,
-    nominal: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="Columns of codes, whatever they look like."),
-    ] = None,
-    numeric: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,...", help="Columns of numbers, whatever they look like."),
-    ] = None,
+    kernel: Kernel = "ard",
+    decision: Decision = "mode",
+    drop: Drop = None,
+    nominal: Nominal = None,
+    numeric: Numeric = None,
     on_bad_rows: OnBadRows = "error",
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="For large tables: where a fit notes how far it is, to go on from if interrupted.",
-        ),
-    ] = None,
+    checkpoint: Checkpoint = None,
     separator: Separator = None,
     decimal: Decimal = ".",
     encoding: Encoding = "utf-8-sig",
@@ -101,40 +108,58 @@ def fit(
 
     Numbers are scaled and nominal columns encoded; missing values are filled with the median or
     the most frequent value and marked. All of it is part of the saved model. Large tables (Parquet
-    from 100,000 rows on) are read in batches and need no more memory than smaller ones.
+    from 100,000 rows, text from 128 MB on) are read in batches and need no more memory than
+    smaller ones.
     """
     started = time.perf_counter()
     check_choice("--kernel", kernel, KERNELS)
     check_choice("--decision", decision, DECISIONS)
     rows = bad_rows(on_bad_rows, table)
     style = Format(separator_named(separator), decimal, encoding)
-    options = {"nominal": words(nominal), "numeric": words(numeric)}
-    order, unused = words(categories) or None, words(drop)
-    if is_large(table) and "inducing" in make(model).get_params():
-        source = Source(table, target, order, tuple(unused), style=style, **_tuples(options))
-        classifier = make(model, decision=decision, checkpoint=checkpoint, random_state=0)
+    source = Source(
+        table,
+        target,
+        words(categories) or None,
+        tuple(words(drop)),
+        tuple(words(nominal)),
+        tuple(words(numeric)),
+        style,
+    )
+    classifier = make(model, decision=decision, verbose=2, random_state=0)
+    if is_large(table) and "inducing" in classifier.get_params():
+        classifier.set_params(checkpoint=checkpoint)
         fitted = fit_large(source, rows, classifier, kernel, output)
     else:
-        X, y, order = usable_rows(
-            read_table(table, rows, style), target, order, unused, decimal, rows, **options
-        )
-        classifier = make(model, categories=order, decision=decision, verbose=2, random_state=0)
-        fitted = TableModel(classifier, kernel=kernel, target=target, **options)
-        with calm_threads(len(X)), watching():
-            fitted.fit(X, y, decimal=decimal)
+        fitted = fit_small(source, rows, classifier, kernel)
+    _finish(fitted, source, rows, output, started, as_json)
+
+
+def _finish(
+    fitted: TableModel, source: Source, rows: BadRows, output: Path, started: float, as_json: bool
+) -> None:
+    """Save the model and print what it learned."""
     fitted.classifier.set_params(verbose=0)
     fitted.classifier_.set_params(verbose=0)
     fitted.save(output)
     seconds = time.perf_counter() - started
     tell_skipped(rows)
     _tell_counters(fitted)
-    summary = summarise(fitted)
+    summary, dropped = summarise(fitted), list(source.drop)
     if as_json:
-        told = {"skipped_rows": rows.skipped, "dropped_columns": unused, "seconds": seconds}
+        told = {"skipped_rows": rows.skipped, "dropped_columns": dropped, "seconds": seconds}
         print_json(summary | told | {"output": str(output)})
         return
-    print_summary(summary, dropped=unused)
+    print_summary(summary, dropped=dropped)
     print(f"\nSaved in {output} after {seconds:.1f} s.")
+
+
+def fit_small(source: Source, rows: BadRows, classifier: Any, kernel: str) -> TableModel:
+    """Fit a table that is read as a whole."""
+    X, y, order = source.read(rows)
+    classifier.set_params(categories=order)
+    model = TableModel(classifier, kernel=kernel, **_columns(source))
+    with calm_threads(len(X)), watching():
+        return model.fit(X, y, decimal=source.style.decimal)
 
 
 def fit_large(
@@ -144,9 +169,8 @@ def fit_large(
     folder = output.absolute().parent
     with _stoppable(classifier), tempfile.TemporaryDirectory(dir=folder) as scratch, watching():
         encoded = encode_file(source, rows, Path(scratch), note)
-        classifier.set_params(categories=encoded.categories, n_jobs=-1, verbose=2)
-        options = {"nominal": source.nominal, "numeric": source.numeric}
-        model = TableModel(classifier, kernel=kernel, target=source.target, **options)
+        classifier.set_params(categories=encoded.categories, n_jobs=-1)
+        model = TableModel(classifier, kernel=kernel, **_columns(source))
         model.fit_chunks(encoded)
     for fitted in (model.classifier, model.classifier_):
         fitted.set_params(checkpoint=None, n_jobs=None)
@@ -170,39 +194,8 @@ def _stoppable(classifier: Any) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _tuples(options: dict[str, list[str]]) -> dict[str, tuple[str, ...]]:
-    return {name: tuple(values) for name, values in options.items()}
-
-
-def usable_rows(
-    table: Table,
-    target: str,
-    categories: list[str] | None,
-    drop: list[str],
-    decimal: str,
-    rows: BadRows,
-    **options: Any,
-) -> tuple[Table, Any, list[Any] | None]:
-    """Features, labels and order of levels, without the rows that are bad."""
-    missing = [name for name in drop if name not in table.columns]
-    if missing:
-        raise BadInput(
-            f"--drop names {missing[0]!r}, but the columns are {', '.join(table.columns)}."
-        )
-    labels, order, bad = read_target(table, target, categories, decimal)
-    X = table.without([target, *drop])
-    if not X.columns:
-        raise BadInput(f"There are no columns beside the target {target}.")
-    _, wrong = inspect(X, **options, decimal=decimal)
-    keep = rows.drop(table, sorted([*bad, *wrong], key=lambda cell: cell.line))
-    labels = labels[keep]
-    found = np.unique(labels)
-    if len(found) < 2:
-        what = f"only the level {found[0]}" if len(found) else "no level"
-        raise BadInput(
-            f"{rows.source} has {what} in its column {target}, but at least 2 are needed."
-        )
-    return X.take(keep), labels, order
+def _columns(source: Source) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in ("target", "nominal", "numeric")}
 
 
 def _tell_counters(model: TableModel) -> None:

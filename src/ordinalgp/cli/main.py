@@ -1,7 +1,9 @@
 """The command ``ordinalgp``."""
 
 import sys
-from typing import Any
+from typing import Annotated, Any
+
+import ordinalgp
 
 _EPILOG = "Start with: ordinalgp demo"
 
@@ -14,21 +16,29 @@ def build() -> Any:
 
     app = typer.Typer(
         name="ordinalgp",
-        help="Gaussian processes for ordered outcomes: grades, ratings, stages.",
         epilog=_EPILOG,
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_options)
+
+    def tell_version(asked: bool) -> None:
+        if asked:
+            print(f"ordinalgp {ordinalgp.__version__}")
+            raise typer.Exit
+
+    told = typer.Option(
+        "--version", callback=tell_version, is_eager=True, help="Print the version."
+    )
+
+    @app.callback()
+    def _options(version: Annotated[bool, told] = False) -> None:
+        """Gaussian processes for ordered outcomes: grades, ratings, stages."""
+
     for module in (demo, fit, predict, evaluate, rank, report, benchmark):  # in the order of --help
         module.register(app)
     return app
-
-
-def _options() -> None:
-    """Gaussian processes for ordered outcomes: grades, ratings, stages."""
 
 
 def main() -> None:

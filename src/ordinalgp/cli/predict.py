@@ -142,8 +142,8 @@ def _predicted(model: TableModel, table: Table, features: FloatArray, keep: list
     if not len(features):
         p, mean, var = np.empty((0, len(levels))), np.empty(0), np.empty(0)
     else:
-        p = classifier.category_proba(features)
         mean, var = classifier.latent_mean_and_variance(features)
+        p = classifier.likelihood_.probabilities(mean, var)
     rows["level"] = levels[decide(p, classifier.decision)].tolist()
     rows |= {f"p_{level}": p[:, place].tolist() for place, level in enumerate(levels.tolist())}
     return rows | {"latent_mean": mean.tolist(), "latent_sd": np.sqrt(var).tolist()}

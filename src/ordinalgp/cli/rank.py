@@ -37,6 +37,34 @@ from ordinalgp.tables.writing import Rows, table_writer
 
 _SHOWN = 10
 
+Items = Annotated[Path, typer.Argument(help="A row for each item: its name, then features.")]
+Comparisons = Annotated[
+    Path, typer.Argument(help="A row for each comparison: preferred item, other item.")
+]
+Output = Annotated[Path | None, typer.Option("--output", "-o", help=".csv, .tsv or .parquet file.")]
+Name = Annotated[
+    str | None, typer.Option(help="Column with the items' names (default: the first).")
+]
+Left = Annotated[str | None, typer.Option(help="Column with the left item (default: the first).")]
+Right = Annotated[
+    str | None, typer.Option(help="Column with the right item (default: the second).")
+]
+Outcome = Annotated[
+    str | None,
+    typer.Option(help="Column with outcomes: 1 left, 0 tie, -1 right (default: left won)."),
+]
+Outcomes = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RIGHT,...,LEFT", help="Outcomes from right to left preferred."),
+]
+Kernel = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join((*KERNELS, "none")), help="Over the features; none to ignore them."
+    ),
+]
+Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Features to leave out.")]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -44,39 +72,16 @@ def register(app: typer.Typer) -> None:
 
 
 def rank(
-    items: Annotated[Path, typer.Argument(help="A row for each item: its name, then features.")],
-    comparisons: Annotated[
-        Path, typer.Argument(help="A row for each comparison: preferred item, other item.")
-    ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help=".csv, .tsv or .parquet file.")
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option(help="Column with the items' names (default: the first).")
-    ] = None,
-    left: Annotated[
-        str | None, typer.Option(help="Column with the left item (default: the first).")
-    ] = None,
-    right: Annotated[
-        str | None, typer.Option(help="Column with the right item (default: the second).")
-    ] = None,
-    outcome: Annotated[
-        str | None,
-        typer.Option(help="Column with outcomes: 1 left, 0 tie, -1 right (default: left won)."),
-    ] = None,
-    levels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RIGHT,...,LEFT", help="Outcomes from right to left preferred."),
-    ] = None,
-    kernel: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join((*KERNELS, "none")), help="Over the features; none to ignore them."
-        ),
-    ] = "rbf",
-    drop: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,...", help="Features to leave out.")
-    ] = None,
+    items: Items,
+    comparisons: Comparisons,
+    output: Output = None,
+    name: Name = None,
+    left: Left = None,
+    right: Right = None,
+    outcome: Outcome = None,
+    levels: Outcomes = None,
+    kernel: Kernel = "rbf",
+    drop: Drop = None,
     on_bad_rows: OnBadRows = "error",
     separator: Separator = None,
     decimal: Decimal = ".",

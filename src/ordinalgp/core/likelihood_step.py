@@ -1,4 +1,4 @@
-"""How noise and thresholds move after a sweep, and with them the scale of everything.
+"""How noise and thresholds move after a sweep, and with them the scale and place of everything.
 
 The rows' part is a Newton step at fixed cavities. It alone would creep: when noise, thresholds and
 latent function grow in proportion by c, no row's probability changes, so that rows hold each of
@@ -9,6 +9,13 @@ N(0, I/c^2) and a residual r/c^2; with the sites held, sum of tau a a' = T and o
     E(c) = m log c - log |c^2 I + T| / 2 + s' (c^2 I + T)^-1 s / 2,
 
 and the residuals' share is one more parameter, log c, of the rows' Newton step.
+
+Nor does a row's probability change when thresholds and latent function are shifted by the same d.
+With the sites carried along, nu + d tau, and sum of tau a = t,
+
+    E(d) = (s + d t)' (I + T)^-1 (s + d t) / 2 - d sum of nu - d^2 sum of tau / 2,
+
+a parabola, whose top is one step away.
 """
 
 from dataclasses import dataclass, replace
@@ -28,20 +35,29 @@ class LikelihoodStep:
     """Where the likelihood should go."""
 
     change: FloatArray
-    """of likelihood.theta, before the change of scale"""
+    """of likelihood.theta, the shift in it, before the change of scale"""
+    offset: float
+    """d, by which thresholds and latent function are shifted together"""
+    weight: FloatArray
+    """t: the shift of the posterior grows by d t"""
     log_scale: float
     """log c, by which noise, thresholds and latent function then grow together"""
     gain: float
-    """nats that both promise"""
+    """nats that all of it promises"""
 
     @classmethod
     def none(cls, p: int) -> "LikelihoodStep":
         """Stay, with p parameters."""
-        return cls(np.zeros(p), 0.0, 0.0)
+        return cls(np.zeros(p), 0.0, np.zeros(1), 0.0, 0.0)
 
     def part(self, share: float) -> "LikelihoodStep":
         """Some of the way."""
-        return replace(self, change=share * self.change, log_scale=share * self.log_scale)
+        moves = ("change", "offset", "log_scale")
+        return replace(self, **{name: share * getattr(self, name) for name in moves})
+
+    def carry(self, posterior: InducedPosterior) -> InducedPosterior:
+        """The posterior after its sites moved along."""
+        return posterior.shifted(self.offset * self.weight).rescaled(self.log_scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +92,56 @@ class ScaleEvidence:
         return float(np.sum(self.values / total - square * (self.shift / total) ** 2))
 
 
+@dataclass(frozen=True, eq=False)
+class ShiftEvidence:
+    """E(d) of the module's text: its slope at 0, and minus its second derivative."""
+
+    weight: FloatArray
+    slope: float
+    curvature: float
+    total: float
+    """sum of tau, of which the curvature is what the prior leaves"""
+
+    @classmethod
+    def of(cls, sums: Sums, before: InducedPosterior, after: InducedPosterior) -> "ShiftEvidence":
+        """With the sites that a sweep found."""
+        tau, nu, pull = sums.totals
+        weight = before.factor @ sums.weight
+        # Laplace's determinant changes with the mode, which lags behind the thresholds.
+        slope = weight @ after.mean - nu + sums.pull @ sums.weight - pull
+        curvature = tau - float(np.sum((after.inverse_factor @ weight) ** 2))
+        return cls(weight, float(slope), curvature, float(tau))
+
+    def best(self, reach: float) -> tuple[float, float]:
+        """The shift within reach that maximises E, and what it gains."""
+        if self.curvature <= 1e-8 * self.total:  # lost in rounding: no place is better
+            return 0.0, 0.0
+        d = float(np.clip(self.slope / self.curvature, -reach, reach))
+        return d, self.slope * d - 0.5 * self.curvature * d**2
+
+
 def likelihood_step(
     sums: Sums,
     likelihood: Thresholds,
     before: InducedPosterior,
     after: InducedPosterior,
     *,
-    rescale: bool,
+    together: bool,
 ) -> LikelihoodStep:
-    """Newton step of the likelihood's parameters at fixed cavities, and of the common scale.
+    """Newton step of the likelihood's parameters at fixed cavities, and of what moves together.
 
     The sums are those of the posterior ``before`` the pass. Meanwhile the latent values have moved,
     and the slopes with them: without that the latent function and the thresholds would each follow
-    where the other was.
+    where the other was. ``together``: whether shift and scale of everything move too.
     """
+    offset = log_scale = more = most = 0.0
+    shift = ShiftEvidence.of(sums, before, after)
+    if together:
+        offset, most = shift.best(max(likelihood.unit, likelihood.noise))
     moved = before.factor.T @ (after.mean - before.mean)
     slopes = sums.slopes + sums.coupling @ (moved + sums.pull)
-    gradient, slope, evidence = slopes[:-1], slopes[-1], ScaleEvidence.of(after)
+    gradient, slope = slopes[:-1], slopes[-1]
+    evidence = ScaleEvidence.of(after.shifted(offset * shift.weight))
     live = _live(gradient, sums, likelihood)
     # Beside much noise the rows hardly tell the scale of noise and thresholds alone either.
     along = np.where(np.arange(len(gradient)) == 1, likelihood.theta, 1.0)[live]
@@ -100,8 +149,7 @@ def likelihood_step(
     F = F + evidence.determined * np.outer(along, along)
     cross = sums.information[-1, :-1][live]
     newton, follow = np.linalg.lstsq(F, np.column_stack([gradient[live], cross]), rcond=1e-10)[0].T
-    log_scale = more = 0.0
-    if rescale:
+    if together:
         # Laplace's determinant changes with the mode, which moves by -2 cov(u) mean.
         slope -= cross @ newton + 2.0 * sums.pull @ (before.inverse_factor @ before.mean)
         curvature = max(sums.information[-1, -1] - cross @ follow, 0.0)
@@ -109,7 +157,9 @@ def likelihood_step(
     full = np.zeros((2, len(gradient)))
     full[:, live] = newton, newton - log_scale * follow
     alone, change = (_within(step, likelihood) for step in full)
-    return LikelihoodStep(change, log_scale, 0.5 * abs(float(alone @ gradient)) + more)
+    change[1] += offset / likelihood.unit
+    gain = 0.5 * abs(float(alone @ gradient)) + more + most
+    return LikelihoodStep(change, offset, shift.weight, log_scale, gain)
 
 
 def _live(gradient: FloatArray, sums: Sums, likelihood: Thresholds) -> FloatArray:

@@ -50,6 +50,10 @@ class Sums:
     """sum of (slopes of d log Z / dmean) h': how they move with the latent values, (p + 1, m)"""
     pull: FloatArray
     """sum of (var d3 / 2) h, (m,): where Laplace's determinant draws the mode; 0 under EP"""
+    weight: FloatArray
+    """sum tau h, (m,)"""
+    totals: FloatArray
+    """sums of tau, of nu and of var d3 / 2, (3,)"""
 
     def __add__(self, other: "Sums") -> "Sums":
         names = [field.name for field in fields(self)]
@@ -60,7 +64,7 @@ class Sums:
         """The sums over no rows."""
         latent, theta = np.zeros((m, m)), np.zeros((p + 1, p + 1))
         zero, wide = latent[0], np.zeros((p + 1, m))
-        return cls(latent, zero, 0.0, theta[0], theta, wide, zero)
+        return cls(latent, zero, 0.0, theta[0], theta, wide, zero, zero, np.zeros(3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +127,10 @@ class InducedPosterior:
         """The posterior with further sites at ``rows`` of the inducing points."""
         weighted = rows.A * (counts * sites.tau)
         return self.joined(weighted @ rows.A.T, rows.A @ (counts * sites.nu))
+
+    def shifted(self, further: FloatArray) -> Self:
+        """The posterior after its sites moved, so that sum nu a grew by so much."""
+        return replace(self, shift=self.shift + further)
 
     def rescaled(self, log_scale: float) -> Self:
         """The posterior after its sites grew by a common scale: tau / c^2, nu / c."""
@@ -225,15 +233,18 @@ class Observed:
             total, tilt = with_determinant(slopes, seen.smoothed, seen.marginal.var)
             pull = counts * tilt
         half = rows.A * np.sqrt(counts * new.tau)
-        thin = np.vstack([counts * new.nu, pull, counts * slopes.d1]) @ rows.A.T
+        alone = np.vstack([counts * new.tau, counts * new.nu, pull])
+        thin = np.vstack([alone, counts * slopes.d1]) @ rows.A.T
         return Sums(
             half @ half.T,  # numpy sees that this is symmetric
-            thin[0],
+            thin[1],
             self.evidence(seen),
             total @ counts,
             (slopes.value * counts) @ slopes.value.T,
-            thin[2:],
-            thin[1],
+            thin[3:],
+            thin[2],
+            thin[0],
+            alone.sum(axis=1),
         )
 
     def slopes(self, rows: Rows, seen: Surveyed) -> ThetaDerivatives:

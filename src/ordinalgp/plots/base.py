@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.metrics import _unwrap
+from ordinalgp.metrics.fitted import unwrap
 
 MARKERS = "os^DvPX*<>"
 SHADE = 0.25  # opacity of areas in the colour of a level
@@ -48,16 +48,15 @@ def colors_of(n: int) -> Any:
 
 def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     """Split off the model at the end of searches and pipelines, with its latent moments at X."""
-    transformers, model = _unwrap(estimator)
+    transformers, model = unwrap(estimator)
     for transformer in transformers:
         X = transformer.transform(X)
     return model, *model.latent_mean_and_variance(X)
 
 
 def link_noise(model: Any) -> float:
-    """How blurred the thresholds are, on the latent scale; a slope is its inverse."""
-    model = getattr(model, "classifier_", model)
-    return float(1.0 / model.slope_ if hasattr(model, "slope_") else model.noise_)
+    """How blurred the thresholds are, on the latent scale."""
+    return float(getattr(model, "classifier_", model).likelihood_.noise)
 
 
 def span(values: FloatArray, n: int) -> FloatArray:

@@ -9,7 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import check_option
-from ordinalgp.metrics import _category_proba, _model_order, _ranks, _unwrap
+from ordinalgp.metrics.fitted import category_proba, model_order, unwrap
+from ordinalgp.metrics.ranks import ranks
 from ordinalgp.plots.base import MARKERS, Display, colors_of, pyplot
 
 _Z = 1.645  # 90 %
@@ -78,9 +79,9 @@ class CalibrationDisplay(Display):
             Where to draw; None makes a new figure.
         """
         pyplot()
-        check_is_fitted(_unwrap(estimator)[1])
-        order = _model_order(estimator)
-        p = _category_proba(estimator, X, order)
+        check_is_fitted(unwrap(estimator)[1])
+        order = model_order(estimator)
+        p = category_proba(estimator, X, order)
         return cls.from_predictions(y, p, order, kind=kind, n_groups=n_groups, ax=ax)
 
     @classmethod
@@ -114,7 +115,7 @@ class CalibrationDisplay(Display):
         pyplot()
         check_option("kind", kind, ("level", "cumulative"))
         order, p = np.asarray(categories), np.asarray(probabilities, dtype=float)
-        happened = _ranks(y, order)[:, None] == np.arange(len(order))
+        happened = ranks(y, order)[:, None] == np.arange(len(order))
         names = [str(level) for level in order.tolist()]
         if kind == "cumulative":  # the highest is certain
             p, happened = p.cumsum(axis=1)[:, :-1], happened.cumsum(axis=1)[:, :-1]

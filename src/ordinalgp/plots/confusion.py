@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics import _model_order, _ranks
+from ordinalgp.metrics.fitted import model_order
+from ordinalgp.metrics.ranks import ranks
 from ordinalgp.plots.base import Display, pyplot
 
 
@@ -58,7 +59,7 @@ class ConfusionDisplay(Display):
             Where to draw; None makes a new figure.
         """
         pyplot()
-        return cls.from_predictions(y, estimator.predict(X), _model_order(estimator), ax=ax)
+        return cls.from_predictions(y, estimator.predict(X), model_order(estimator), ax=ax)
 
     @classmethod
     def from_predictions(cls, y: Any, predicted: Any, categories: Any, *, ax: Any = None) -> Self:
@@ -78,7 +79,7 @@ class ConfusionDisplay(Display):
         pyplot()
         order = np.asarray(categories)
         matrix = np.zeros((len(order), len(order)), dtype=np.intp)
-        np.add.at(matrix, (_ranks(y, order), _ranks(predicted, order)), 1)
+        np.add.at(matrix, (ranks(y, order), ranks(predicted, order)), 1)
         return cls(matrix, order).plot(ax=ax)
 
     @property

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics import _ranks
+from ordinalgp.metrics.ranks import ranks
 from ordinalgp.plots.base import (
     MARKERS,
     SHADE,
@@ -100,7 +100,7 @@ class ContourDisplay(Display):
         grid = np.tile(np.median(rows, axis=0), (x0.size, 1))
         grid[:, axes] = np.column_stack([x0.ravel(), x1.ravel()])
         model, mean, _ = latent_at(estimator, like(X, grid))
-        codes = None if y is None else _ranks(y, model.categories_)
+        codes = None if y is None else ranks(y, model.categories_)
         surface = x0, x1, mean.reshape(x0.shape), model.thresholds_, model.categories_
         shown = rows[:, axes], codes, [names[column] for column in axes]
         return cls(*surface, *shown).plot(ax=ax)

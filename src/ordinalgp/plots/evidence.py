@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.metrics import _unwrap
+from ordinalgp.metrics.fitted import unwrap
 from ordinalgp.plots.base import Display, pyplot
 
 
@@ -50,7 +50,7 @@ class EvidenceDisplay(Display):
             Where to draw; None makes a new figure.
         """
         pyplot()
-        _, model = _unwrap(estimator)
+        _, model = unwrap(estimator)
         check_is_fitted(model)
         if not len(model.evidence_path_):
             raise ValueError("The model was fitted without a search (optimizer=None): no path.")

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import check_option
-from ordinalgp.metrics import _category_proba, _ranks
+from ordinalgp.metrics.fitted import category_proba
+from ordinalgp.metrics.ranks import ranks
 from ordinalgp.plots.base import (
     MARKERS,
     SHADE,
@@ -105,8 +106,8 @@ class PosteriorDisplay(Display):
         queries = like(X, grid)
         model, mean, var = latent_at(estimator, queries)
         if kind == "levels":
-            mean, var = rank_moments(_category_proba(estimator, queries, model.categories_))
-        codes = None if y is None else _ranks(y, model.categories_)
+            mean, var = rank_moments(category_proba(estimator, queries, model.categories_))
+        codes = None if y is None else ranks(y, model.categories_)
         fitted = np.asarray(model.thresholds_), model.categories_
         drawn = cls(x, mean, np.sqrt(var), *fitted, rows[:, at], codes, names[at], kind)
         return drawn.plot(ax=ax)

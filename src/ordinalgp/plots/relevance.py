@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._relevance import relevance_shares
 from ordinalgp._typing import FloatArray
-from ordinalgp.metrics import _unwrap
+from ordinalgp.metrics.fitted import unwrap
 from ordinalgp.plots.base import Display, feature_names_of, pyplot
 
 
@@ -62,7 +62,7 @@ class RelevanceDisplay(Display):
             Where to draw; None makes a new figure.
         """
         pyplot()
-        transformers, model = _unwrap(estimator)
+        transformers, model = unwrap(estimator)
         check_is_fitted(model)
         names_from = X
         for transformer in transformers:

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.metrics import _unwrap
+from ordinalgp.metrics.fitted import unwrap
 from ordinalgp.plots.contour import ContourDisplay
 
 __all__ = ["RelevanceVectorsDisplay"]
@@ -76,7 +76,7 @@ class RelevanceVectorsDisplay(ContourDisplay):
         ax : matplotlib Axes, default=None
             Where to draw; None makes a new figure.
         """
-        transformers, model = _unwrap(estimator)
+        transformers, model = unwrap(estimator)
         if not hasattr(model, "relevance_vectors_"):
             raise TypeError(
                 f"{type(model).__name__} has no relevance vectors. Give a fitted "

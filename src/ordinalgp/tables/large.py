@@ -27,9 +27,9 @@ from ordinalgp.tables.cells import (
     numbers,
     texts,
 )
-from ordinalgp.tables.encoding import Encoder, NominalColumn, NumberColumn, inspect
-from ordinalgp.tables.reading import Format, is_parquet, read_chunks
-from ordinalgp.tables.target import read_target
+from ordinalgp.tables.encoding import Encoder, NominalColumn, NumberColumn
+from ordinalgp.tables.reading import is_parquet
+from ordinalgp.tables.source import Source
 
 LARGE_ROWS, LARGE_BYTES = 100_000, 2**27  # of a Parquet file, of a text file
 BATCH_ROWS, SAMPLE_ROWS = 65_536, 20_000
@@ -47,40 +47,10 @@ def is_large(path: Path) -> bool:
     return n_rows(path) >= LARGE_ROWS
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file and what to make of it."""
-
-    path: Path
-    target: str
-    categories: list[str] | None = None
-    drop: tuple[str, ...] = ()
-    nominal: tuple[str, ...] = ()
-    numeric: tuple[str, ...] = ()
-    style: Format = field(default_factory=Format)
-
-    def batches(self, bad: BadRows) -> Iterator[Table]:
-        """All rows, some thousands at a time."""
-        return read_chunks(self.path, bad, self.style, rows=BATCH_ROWS)
-
-    def features(self, batch: Table) -> Table:
-        """Without the target and what is dropped."""
-        missing = [name for name in self.drop if name not in batch.columns]
-        if missing:
-            raise BadInput(
-                f"--drop names {missing[0]!r}, but the columns are {', '.join(batch.columns)}."
-            )
-        return batch.without([self.target, *self.drop])
-
-    def labels(self, batch: Table) -> tuple[NDArray[Any], list[Any] | None, list[BadCell]]:
-        """Labels, order and bad cells of the target."""
-        return read_target(batch, self.target, self.categories, self.style.decimal)
-
-
 def sample_rows(source: Source, bad: BadRows) -> Table:
     """Rows drawn from the whole file: those with the smallest of random keys."""
     rng, kept, keys = np.random.default_rng(0), None, np.empty(0)
-    for batch in source.batches(bad):
+    for batch in source.batches(bad, BATCH_ROWS):
         keys = np.concatenate([keys, rng.random(len(batch))])
         kept = batch if kept is None else concatenate([kept, batch])
         if len(kept) > SAMPLE_ROWS:
@@ -189,22 +159,16 @@ def encode_file(source: Source, bad: BadRows, folder: Path, say: Callable[[str],
     sample = sample_rows(source, quiet if bad.policy == "skip" else bad)
     _, order, _ = source.labels(sample)
     features = source.features(sample)
-    if not features.columns:
-        raise BadInput(f"There are no columns beside the target {source.target}.")
     decimal = source.style.decimal
-    kinds, _ = inspect(features, source.nominal, source.numeric, decimal)
+    kinds, _ = source.kinds(features)
     sums = {name: _begin(kind, features.columns[name], decimal) for name, kind in kinds.items()}
     levels: Counter[Any] = Counter()
-    for batch in _timed(source.batches(bad), "read", say):
+    for batch in _timed(source.batches(bad, BATCH_ROWS), "read", say):
         X, labels = usable(source, batch, kinds, bad)
         levels.update(labels.tolist())
         for name, column in sums.items():
             column.add(X.columns[name], decimal)
-    if len(levels) < 2:
-        what = f"only the level {next(iter(levels))}" if levels else "no level"
-        raise BadInput(
-            f"{source.path} has {what} in its column {source.target}, but at least 2 are needed."
-        )
+    source.check_levels(list(levels))
     encoder = Encoder(tuple(column.column(name) for name, column in sums.items()))
     found = np.array(sorted(levels))
     counts = np.array([levels[level] for level in found.tolist()])
@@ -242,7 +206,7 @@ def usable(
 def _write(source: Source, encoded: Encoded, kinds: dict[str, str], bad: BadRows, say: Any) -> None:
     folder = encoded.folder
     with (folder / "X.bin").open("wb") as X_file, (folder / "y.bin").open("wb") as y_file:
-        for batch in _timed(source.batches(bad), "encoded", say):
+        for batch in _timed(source.batches(bad, BATCH_ROWS), "encoded", say):
             X, labels = usable(source, batch, kinds, bad)
             rows = encoded.encoder.encode(X, source.style.decimal)[0]
             X_file.write(np.ascontiguousarray(rows).data)

@@ -1,0 +1,27 @@
+"""Scores for predictions of ordered levels, and scorers that know the order.
+
+All take two options. ``categories``, array-like of shape (r,), names the levels from lowest to
+highest. Without it the order is that of ``y_true`` if this is an ordered pandas categorical or a
+polars Enum, else that of the numbers seen; strings raise an error. Give it whenever the data may
+lack a level, or ranks close up. ``sample_weight``, array-like of shape (n,), weighs the rows.
+"""
+
+from ordinalgp.metrics.labels import (
+    macro_mean_absolute_error,
+    mean_absolute_error,
+    weighted_kappa,
+    zero_one_error,
+)
+from ordinalgp.metrics.probabilities import log_score, ranked_probability_score
+from ordinalgp.metrics.scorers import OrdinalScorer, make_ordinal_scorer
+
+__all__ = [
+    "OrdinalScorer",
+    "log_score",
+    "macro_mean_absolute_error",
+    "make_ordinal_scorer",
+    "mean_absolute_error",
+    "ranked_probability_score",
+    "weighted_kappa",
+    "zero_one_error",
+]

@@ -1,0 +1,39 @@
+"""What a fitted model says, also from inside a pipeline or a search."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.metrics.ranks import rank_order, ranks
+
+
+def unwrap(estimator: Any) -> tuple[list[Any], Any]:
+    """Split searches and pipelines into the transformers passed on the way and the model."""
+    if hasattr(estimator, "best_estimator_"):
+        return unwrap(estimator.best_estimator_)
+    if not hasattr(estimator, "steps"):
+        return [], estimator
+    before = [step for _, step in estimator.steps[:-1] if hasattr(step, "transform")]
+    inner, model = unwrap(estimator.steps[-1][1])
+    return before + inner, model
+
+
+def model_order(estimator: Any) -> NDArray[Any]:
+    """Levels of a model from lowest to highest."""
+    _, model = unwrap(estimator)
+    return rank_order(getattr(model, "categories_", None), model.classes_)
+
+
+def category_proba(estimator: Any, X: Any, order: NDArray[Any]) -> FloatArray:
+    """Probabilities with columns in rank order; levels unknown to the model get zero."""
+    transformers, model = unwrap(estimator)
+    if hasattr(model, "category_proba"):
+        for transformer in transformers:
+            X = transformer.transform(X)
+        return model.category_proba(X)
+    probabilities = estimator.predict_proba(X)
+    table = np.zeros((len(probabilities), len(order)))
+    table[:, ranks(model.classes_, order)] = probabilities
+    return table

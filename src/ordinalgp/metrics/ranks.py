@@ -1,0 +1,93 @@
+"""Labels as ranks, with the checks of everything that a metric is given."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from ordinalgp._typing import FloatArray, IntArray
+
+
+def rank_order(categories: Any, *labels: Any) -> NDArray[Any]:
+    """Levels from lowest to highest: as given, as declared by the first labels, or as numbers."""
+    dtype = getattr(labels[0], "dtype", None)
+    if categories is not None:
+        return values(categories)
+    if dtype is not None and (getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum"):
+        return values(dtype.categories)
+    observed = distinct(*labels)
+    if observed.dtype.kind not in "biuf":
+        raise ValueError(
+            f"The labels {observed[:8].tolist()} have no order of their own. Name the levels from "
+            "lowest to highest, e.g. categories=['low', 'mid', 'high']."
+        )
+    return observed
+
+
+def values(labels: Any) -> NDArray[Any]:
+    """Labels of any kind as a column of them."""
+    return column_or_1d(np.asarray(labels))
+
+
+def distinct(*labels: Any) -> NDArray[Any]:
+    """All labels that occur, sorted."""
+    return np.unique(np.concatenate([values(each) for each in labels]))
+
+
+def ranks(labels: Any, order: NDArray[Any]) -> IntArray:
+    """Place of each label in ``order``, by value."""
+    place = {level: rank for rank, level in enumerate(order.tolist())}
+    given = values(labels).tolist()
+    unknown = [f"row {row} is {value!r}" for row, value in enumerate(given) if value not in place]
+    if unknown or len(place) < len(order):
+        raise ValueError(
+            f"Labels must be among the levels {order[:8].tolist()}, each named once, "
+            f"but {unknown[0] if unknown else 'one is repeated'}. "
+            "Name every level in categories=[...], of the metric or of the model."
+        )
+    return np.array([place[value] for value in given], dtype=np.intp)
+
+
+def label_ranks(y_true: Any, y_pred: Any, order: NDArray[Any]) -> tuple[IntArray, IntArray]:
+    """True and predicted labels as ranks, (n,) each."""
+    check_consistent_length(y_true, y_pred)
+    return ranks(y_true, order), ranks(y_pred, order)
+
+
+def probability_ranks(
+    y_true: Any, probabilities: ArrayLike, categories: Any
+) -> tuple[IntArray, FloatArray]:
+    """True labels as ranks, (n,), and probabilities that were checked, (n, r)."""
+    order, table = rank_order(categories, y_true), np.asarray(probabilities, dtype=np.float64)
+    check_consistent_length(y_true, table)
+    if table.ndim != 2 or table.shape[1] != len(order):
+        raise ValueError(
+            f"probabilities must have one column for each of the {len(order)} levels "
+            f"{order[:8].tolist()}, but has shape {table.shape}. "
+            "Name every level, also one that y_true lacks, in categories=[...]."
+        )
+    bad = np.flatnonzero(~(np.abs(table.sum(axis=1) - 1) < 1e-5) | (table < 0).any(axis=1))
+    if len(bad):
+        raise ValueError(
+            "Each row of probabilities must be non-negative and sum to one, "
+            f"but row {bad[0]} is {table[bad[0]].tolist()}."
+        )
+    return ranks(y_true, order), table
+
+
+def checked_weights(sample_weight: Any, n: int) -> FloatArray:
+    """Weights of ``n`` rows, ones unless given, or an error."""
+    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (n,) or not (weights >= 0).all() or not weights.any():
+        raise ValueError(
+            f"sample_weight must hold a non-negative number for each of the {n} rows, "
+            f"at least one of them positive, but {sample_weight!r} was given."
+        )
+    return weights
+
+
+def weighted_mean(losses: NDArray[Any], sample_weight: Any) -> float:
+    """Weighted mean; rows of weight zero do not count even where their loss is infinite."""
+    weights = checked_weights(sample_weight, len(losses))
+    return float(np.average(losses[weights > 0], weights=weights[weights > 0]))
