@@ -24,7 +24,7 @@ LAYERS = [
     {"_typing"},
     {"core.special", "core.room", "kernels", "core.factors", "core.soft_margin"},
     {"core.likelihoods", "core.projections", "core.contraction", "core.columns", "core.cross"},
-    {"core.logit", "core.margins", "core.information", "core.gaussian"},
+    {"core.logit", "core.margins", "core.information", "core.foresight", "core.gaussian"},
     {"core.problem"},
     {"core.laplace", "core.copies"},
     {"core.ep"},
