@@ -39,21 +39,25 @@ class Plan:
     last: dict[str, int]
     """by choice and at random"""
     batch: Callable[[str, int], int]
-    """pairs asked for next, by choice or at random, when there are n"""
+    """pairs asked for next, by strategy, when there are n"""
     levels: tuple[int, ...]
     """numbers of random pairs at which choice is compared"""
 
 
-def growing(way: str, n: int) -> int:
-    """A tenth of what there is, 5 to 20; random pairs need no refits, only points of a curve."""
-    return min(max(n // 10, 5), 20) if way == "choice" else min(max(n // 2, 10), 60)
+def growing(strategy: str, n: int) -> int:
+    """A tenth or a quarter of what there is; random pairs need only points of a curve."""
+    return {
+        "information": min(max(n // 10, 5), 20),
+        "prediction": min(max(n // 4, 5), 40),
+        "random": min(max(n // 2, 10), 60),
+    }[strategy]
 
 
 PLANS = {
     "sine": Plan(
         6,
         {"choice": 36, "random": 60},
-        lambda way, n: 3 if way == "choice" else 6,
+        lambda strategy, n: 6 if strategy == "random" else 3,
         (27, 38, 49, 60),
     ),
     "boston": Plan(
@@ -107,7 +111,7 @@ def ask(name: str, seed: int, strategy: str, kernel: str = "default") -> list[tu
         left_over = plan.last[way] - len(pairs)
         if left_over <= 0:
             return path
-        batch = min(plan.batch(way, len(pairs)), left_over)
+        batch = min(plan.batch(strategy, len(pairs)), left_over)
         known = np.vstack([pairs, tied])
         new = model.suggest_pairs(X, batch, strategy=strategy, exclude=known)
         left_wins = (y[new[:, 0]] > y[new[:, 1]])[:, None]
