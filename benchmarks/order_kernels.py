@@ -28,6 +28,7 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
+from benchmarks.additive import Additive
 from ordinalgp import PreferenceGP
 from ordinalgp.benchmark.order import PAIRS, draw_pairs, load_items, wrong_order
 from ordinalgp.benchmark.runner import open_results, read_records
@@ -59,6 +60,16 @@ def quadratic(d: int) -> Any:
     return ConstantKernel(np.e, _SCALE) * RationalQuadratic(np.sqrt(d), 1.0, _LENGTH, _LENGTH)
 
 
+def additive(d: int) -> Any:
+    return ConstantKernel(np.e, _SCALE) * Additive(1.0, _LENGTH)
+
+
+def groups(d: int) -> Any:
+    """A sum over the places of a molecule where something is attached, 9 or 10 features each."""
+    size = {27: 9, 60: 10}[d]
+    return ConstantKernel(np.e, _SCALE) * Additive(np.sqrt(size), _LENGTH, size)
+
+
 KERNELS: dict[str, Callable[[int], Any]] = {
     "rbf": gaussian,
     "rbf+own": lambda d: gaussian(d) + own(d),
@@ -68,6 +79,15 @@ KERNELS: dict[str, Callable[[int], Any]] = {
     "mat52+own": lambda d: matern(d) + own(d),
     "rq": quadratic,
 }
+SUMS: dict[str, Callable[[int], Any]] = {
+    "add+own": lambda d: additive(d) + own(d),
+    "add+rbf": lambda d: additive(d) + gaussian(d),
+    "add+rbf+own": lambda d: additive(d) + gaussian(d) + own(d),
+    "groups+own": lambda d: groups(d) + own(d),
+    "groups+rbf+own": lambda d: groups(d) + gaussian(d) + own(d),
+}
+"""for ``--kernels``: sums over features, or over the places of a molecule"""
+EVERY = KERNELS | SUMS
 
 
 def winning(model: PreferenceGP, X: Array, pairs: Pairs) -> Array:
@@ -95,7 +115,7 @@ def compare(name: str, seed: int, kernels: list[str]) -> dict[str, Any]:
     share = m / (len(y) * (len(y) - 1) / 2)
     found, proba = {}, []
     for kernel in kernels:
-        model = PreferenceGP(KERNELS[kernel](X.shape[1]), noise=1.0).fit(X, train)
+        model = PreferenceGP(EVERY[kernel](X.shape[1]), noise=1.0).fit(X, train)
         u = model.predict(X)
         proba.append(winning(model, X, test))
         found[kernel] = scores(proba[-1]) | {"evidence": model.log_marginal_likelihood_value_}
@@ -136,7 +156,7 @@ def over_hyperparameters(name: str, seed: int) -> dict[str, Any]:
 def report(records: list[dict[str, Any]], name: str) -> None:
     """Means over the repetitions of one data set."""
     chosen = [r for r in records if r["dataset"] == name and "kernels" in r]
-    for kernel in KERNELS:
+    for kernel in EVERY:
         found = [r["kernels"][kernel] for r in chosen if kernel in r["kernels"]]
         if found:
             keys = ("zero_one", "zero_one_all", "log_score", "evidence")
@@ -166,10 +186,11 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     key = "maximum" if options.grid else "kernels"
+    seeds = range(options.first, options.first + options.repetitions)
     with open_results(options.output) as results:
         done = {(r["dataset"], r["seed"]) for r in read_records(options.output) if key in r}
         for name in options.datasets:
-            for seed in range(options.first, options.first + options.repetitions):
+            for seed in seeds:
                 if (name, seed) not in done:
                     found = (
                         over_hyperparameters(name, seed)
@@ -179,8 +200,9 @@ def main() -> None:
                     record = {"dataset": name, "seed": seed} | found
                     results.write(json.dumps(record).encode() + b"\n")
                     os.fsync(results.fileno())
+    records = [r for r in read_records(options.output) if r["seed"] in seeds]
     for name in options.datasets:
-        report(read_records(options.output), name)
+        report(records, name)
 
 
 if __name__ == "__main__":

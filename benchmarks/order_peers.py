@@ -2,22 +2,25 @@
 
 Needs an environment of its own with botorch and this package's dependencies; optional.
 ``python -m benchmarks.order_peers [dataset ...] [--repetitions 20]`` prints error and processor
-time, both models fitted to the same pairs and tested on the same others.
+time, both models fitted to the same pairs and tested on the same others. ``--settings more`` tries
+other usual settings of BoTorch's, ``--drawn`` the pairs of ``benchmarks.order_readings``.
 """
 
 import argparse
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
-from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from benchmarks.order_readings import disagreement, draw_with_replacement
 from ordinalgp.benchmark.order import (
     PAIRS,
     PREFERENCES,
@@ -27,10 +30,14 @@ from ordinalgp.benchmark.order import (
 )
 
 Array = NDArray[np.float64]
+Utility = Callable[[Array, Any], Array]
 
 
-def botorch_default(X: Array, pairs: Any, covariance: Any = None) -> Array:
-    """Posterior mean of PairwiseGP with its defaults, hyperparameters by its own fit."""
+def botorch(X: Array, pairs: Any, covariance: Any = None, *, cube: bool = False) -> Array:
+    """Posterior mean of PairwiseGP, hyperparameters by its own fit; None is its own kernel."""
+    if cube:
+        span = np.ptp(X, axis=0)
+        X = (X - X.min(axis=0)) / np.where(span > 0, span, 1.0)
     inputs = torch.tensor(X, dtype=torch.double)
     model = PairwiseGP(inputs, torch.tensor(pairs.copy()), covar_module=covariance)
     fit_gpytorch_mll(PairwiseLaplaceMarginalLogLikelihood(model.likelihood, model))
@@ -39,11 +46,17 @@ def botorch_default(X: Array, pairs: Any, covariance: Any = None) -> Array:
     return mean
 
 
+def scaled(base: Any, length: float | None = None) -> Any:
+    """A multiple of ``base`` without priors; from the paper's start where ``length`` is given."""
+    kernel = ScaleKernel(base)
+    if length is not None:
+        kernel.outputscale, kernel.base_kernel.lengthscale = np.e, length
+    return kernel
+
+
 def botorch_isotropic(X: Array, pairs: Any) -> Array:
-    """PairwiseGP with the kernel of the paper and its start: gamma = e, squared length scale d."""
-    kernel = ScaleKernel(RBFKernel())
-    kernel.outputscale, kernel.base_kernel.lengthscale = np.e, np.sqrt(X.shape[1])
-    return botorch_default(X, pairs, kernel)
+    """The kernel of the paper and its start: gamma = e, squared length scale d."""
+    return botorch(X, pairs, scaled(RBFKernel(), np.sqrt(X.shape[1])))
 
 
 def ours(X: Array, pairs: Any) -> Array:
@@ -57,34 +70,62 @@ def ours_own(X: Array, pairs: Any) -> Array:
 
 
 MODELS = {
-    "BoTorch, defaults": botorch_default,
+    "BoTorch, defaults": botorch,
     "BoTorch, kernel of the paper": botorch_isotropic,
     "ordinalgp, kernel of the paper": ours,
     "ordinalgp, and own": ours_own,
+}
+MORE = {
+    "BoTorch, unit cube, defaults": lambda X, p: botorch(X, p, cube=True),
+    "BoTorch, kernel of the paper, its own start": lambda X, p: botorch(X, p, scaled(RBFKernel())),
+    "BoTorch, unit cube, kernel of the paper": lambda X, p: botorch(
+        X, p, scaled(RBFKernel()), cube=True
+    ),
+    "BoTorch, length scales without a prior": lambda X, p: botorch(
+        X, p, scaled(RBFKernel(ard_num_dims=X.shape[1]), np.sqrt(X.shape[1]))
+    ),
+    "BoTorch, unit cube, length scales without a prior": lambda X, p: botorch(
+        X, p, scaled(RBFKernel(ard_num_dims=X.shape[1])), cube=True
+    ),
+    "BoTorch, Matern 5/2": lambda X, p: botorch(X, p, scaled(MaternKernel(nu=2.5))),
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("datasets", nargs="*", default=list(PAIRS))
+    parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--pairs", type=int, help="instead of the number of Table 1")
+    parser.add_argument("--settings", choices=("usual", "more"), default="usual")
+    parser.add_argument("--drawn", action="store_true", help="pairs drawn with replacement")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    print("| data | model | repetitions | error %, other pairs | processor time, s |")
+    models = MODELS | (MORE if options.settings == "more" else {})
+    tested = "pairs drawn with replacement" if options.drawn else "other pairs"
+    print(f"| data | model | repetitions | error %, {tested} | processor time, s |")
     print("|---|---|---|---|---|")
     for name in options.datasets:
         X, y = load_items(name)
-        for label, utility in MODELS.items():
+        m = options.pairs or PAIRS[name][0]
+        for label, utility in models.items():
             errors, begin = [], time.process_time()
             with threadpool_limits(1):
-                for seed in range(1, options.repetitions + 1):
-                    train, test = draw_pairs(y, options.pairs or PAIRS[name][0], seed)
-                    errors.append(100 * wrong_order(utility(X, train), test))
+                for seed in range(options.first, options.first + options.repetitions):
+                    errors.append(100 * error(utility, X, y, m, seed, drawn=options.drawn))
             seconds = (time.process_time() - begin) / len(errors)
             figures = f"{np.mean(errors):.2f}±{np.std(errors):.2f} | {seconds:.2f}"
             print(f"| {name} | {label} | {len(errors)} | {figures} |", flush=True)
+
+
+def error(utility: Utility, X: Array, y: Array, m: int, seed: int, *, drawn: bool) -> float:
+    """Share of test pairs in the wrong order after ``m`` training pairs."""
+    if drawn:
+        train, test = draw_with_replacement(y, m, seed)
+        return disagreement(utility(X, train), y, test)
+    train, test = draw_pairs(y, m, seed)
+    return wrong_order(utility(X, train), test)
 
 
 if __name__ == "__main__":

@@ -39,11 +39,12 @@ def main() -> None:
             figures = f"{seconds / count / unit:.0f} | {seconds / unit:.0f}"
             print(f"| {name} | {inference} | {count} | {figures} |", flush=True)
     many = np.random.default_rng(1).normal(size=(1000, D))
-    for n in (1, 10):
-        start = time.process_time()
-        model.suggest_pairs(many, n)
-        seconds = time.process_time() - start
-        print(f"suggest_pairs(1,000 items, n={n}), ties: {seconds / unit:.0f} dpotrf({N})")
+    for strategy in ("information", "prediction"):
+        for n in (1, 10):
+            start = time.process_time()
+            model.suggest_pairs(many, n, strategy=strategy)
+            cost = (time.process_time() - start) / unit
+            print(f"suggest_pairs(1,000 items, n={n}), ties, {strategy}: {cost:.0f} dpotrf({N})")
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ def sine() -> None:
 
 def learning() -> None:
     """Error against the number of pairs, at random and by choice."""
-    from benchmarks.order_active import ROOT, curves
+    from benchmarks.order_active import ROOT, curve
 
     from ordinalgp.benchmark.runner import read_records
     from ordinalgp.benchmark.summary import select
@@ -61,12 +61,14 @@ def learning() -> None:
     ComparisonCurveDisplay(np.array(sizes), np.array([e[:n] for e in errors])).plot(ax=axes[0])
     axes[0].set_title(f"Boston, {n} repetitions")
     records = read_records(ROOT / "benchmarks/results/active.jsonl")
-    for ax, name in zip(axes[1:], ("sine", "boston"), strict=True):
-        for (strategy, (x, y, count)), style in zip(
-            curves(records, name).items(), ("-", "--"), strict=False
-        ):
-            ax.plot(x, 100 * y, style, color="black", label=strategy)
-            ax.set_title(f"{name}, {count} repetitions")
+    styles = {"information": ":", "prediction": "-", "random": "--"}
+    for ax, name, title in zip(axes[1:], ("sine", "boston"), ("Sine", "Boston"), strict=True):
+        for strategy, style in styles.items():
+            found = curve(records, name, strategy, "default")
+            if found is not None:
+                sizes, error, count = found
+                ax.plot(sizes, 100 * error, style, color="black", label=strategy)
+                ax.set_title(f"{title}, {count} repetitions")
         ax.set(xlabel="comparisons", ylabel="wrong pairs (%)", ylim=(0, None))
         ax.legend()
     figure.savefig(FOLDER / "preference-learning.png", dpi=110)

@@ -26,7 +26,7 @@ LAYERS = [
     {"core.triangle", "core.posterior"},
     {"core.upstream", "core.gram"},
     {"core.likelihoods", "core.projections", "core.contraction", "core.columns", "core.cross"},
-    {"core.logit", "core.margins", "core.information"},
+    {"core.logit", "core.margins", "core.information", "core.foresight"},
     {"core.few_projections", "core.many_projections"},
     {"core.gaussian"},
     {"core.problem"},

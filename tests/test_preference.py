@@ -3,6 +3,7 @@
 import functools
 import pickle
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from ordinalgp import OrdinalGPClassifier, PreferenceGP, load
+from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.problem import match
 from ordinalgp.datasets import make_sine_comparisons
 from ordinalgp.kernels import Independent
 from ordinalgp.persistence import _rebuild
@@ -463,11 +466,19 @@ def test_suggested_pairs_are_the_most_informative(fitted):
     assert_array_equal(fitted.suggest_pairs(X)[0], [i[gain.argmax()], j[gain.argmax()]])
 
 
+def answered(probit, mean, var, a, covariance):
+    """The posterior covariance after one more answer about a f ~ N(mean, var), by inversion."""
+    at = Moments(np.array([mean]), np.array([var]))
+    tau = 0.0
+    for level, p in enumerate(probit.probabilities(at.mean, at.var)[0]):
+        smoothed = probit.log_expectation(np.array([level]), at.mean, at.var)
+        tau += p * match(smoothed, at).tau[0]
+    return np.linalg.inv(np.linalg.inv(covariance) + tau * np.outer(a, a))
+
+
 def slow_batch(model, items, n):
     """The greedy batch, with every gain and the whole posterior computed anew for each pair."""
-    from ordinalgp.core.gaussian import Moments
     from ordinalgp.core.information import InformationGain
-    from ordinalgp.core.problem import match
 
     mean, covariance = model.latent_mean_and_covariance(items)
     probit = model.likelihood_.probit
@@ -479,14 +490,8 @@ def slow_batch(model, items, n):
         gain[[k for k in range(len(i)) if (i[k], j[k]) in chosen]] = -1
         k = gain.argmax()
         chosen.append((i[k], j[k]))
-        at = Moments((mean[i] - mean[j])[[k]], var[[k]])
-        tau = 0.0
-        for level, p in enumerate(probit.probabilities(at.mean, at.var)[0]):
-            smoothed = probit.log_expectation(np.array([level]), at.mean, at.var)
-            tau += p * match(smoothed, at).tau[0]
-        a = np.zeros((1, len(items)))
-        a[0, i[k]], a[0, j[k]] = 1, -1
-        covariance = np.linalg.inv(np.linalg.inv(covariance) + tau * a.T @ a)
+        a = np.eye(len(items))[i[k]] - np.eye(len(items))[j[k]]
+        covariance = answered(probit, mean[i[k]] - mean[j[k]], var[k], a, covariance)
     return np.array(chosen)
 
 
@@ -500,12 +505,42 @@ def test_batches_are_greedy_and_without_repeats(outcomes, monkeypatch):
     assert len(np.unique(found, axis=0)) == 15
 
 
-def test_excluded_pairs_are_not_asked_again(fitted):
-    first = fitted.suggest_pairs(X, 20)
-    second = fitted.suggest_pairs(X, 46, exclude=first[:, ::-1])
+def slow_foresight(model, items, n):
+    """The batch that foretells, with loops over all questions and all other pairs."""
+    mean, covariance = model.latent_mean_and_covariance(items)
+    probit, pairs = model.likelihood_.probit, list(combinations(range(len(items)), 2))
+    contrasts = np.array([np.eye(len(items))[i] - np.eye(len(items))[j] for i, j in pairs])
+    chosen = []
+    for _ in range(n):
+        m, v = contrasts @ mean, np.einsum("ki,ij,kj->k", contrasts, covariance, contrasts)
+        J = np.zeros(len(pairs))
+        for level in range(probit.n_levels):
+            one = probit.log_expectation(np.full(len(pairs), level), m, v)
+            J += np.exp(one.value) * one.d1**2
+        gains = [
+            J[k] * np.sum(J * (contrasts @ covariance @ a) ** 2) for k, a in enumerate(contrasts)
+        ]
+        k = max((k for k in range(len(pairs)) if k not in chosen), key=gains.__getitem__)
+        chosen.append(k)
+        covariance = answered(probit, m[k], v[k], contrasts[k], covariance)
+    return np.array([pairs[k] for k in chosen])
+
+
+@pytest.mark.parametrize("outcomes", ["wins", "ties"])
+def test_a_batch_that_foretells_is_that_of_slow_loops(outcomes):
+    kernel = RBF(1.0) + ConstantKernel(0.1) * Independent()
+    model = fixed(kernel, noise=0.3).fit(X, PAIRS, WINS if outcomes == "wins" else TIES)
+    found = model.suggest_pairs(X, 15, strategy="prediction")
+    assert_array_equal(found, slow_foresight(model, X, 15))
+
+
+@pytest.mark.parametrize("strategy", ["information", "prediction"])
+def test_excluded_pairs_are_not_asked_again(fitted, strategy):
+    first = fitted.suggest_pairs(X, 20, strategy=strategy)
+    second = fitted.suggest_pairs(X, 46, strategy=strategy, exclude=first[:, ::-1])
     assert len(np.unique(np.vstack([first, second]), axis=0)) == 66
     with pytest.raises(ValueError, match="only 46 that are not excluded"):
-        fitted.suggest_pairs(X, 47, exclude=first)
+        fitted.suggest_pairs(X, 47, strategy=strategy, exclude=first)
 
 
 def test_random_pairs_are_different_and_repeatable(fitted):

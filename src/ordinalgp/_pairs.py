@@ -1,10 +1,11 @@
-"""Which pairs to ask about next: greedy batches by expected information gain."""
+"""Which pairs to ask about next: greedy batches by what their answers would tell."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.foresight import answer_information, pair_foresight
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.information import InformationGain
 from ordinalgp.core.likelihoods import OrdinalProbit
@@ -39,6 +40,33 @@ class Candidates:
     def moments(self, mean: FloatArray, covariance: FloatArray, which: IntArray) -> Moments:
         """Moments of the difference of each pair ``which``."""
         return differences(mean, covariance, self.left[which], self.right[which])
+
+
+def most_foretelling(
+    pairs: Candidates,
+    mean: FloatArray,
+    covariance: FloatArray,
+    likelihood: OrdinalProbit,
+    n: int,
+) -> IntArray:
+    """Choose ``n`` pairs by what each answer tells of the outcomes of all pairs of the items.
+
+    One after the other, each as if those before it had been answered; see `most_informative`.
+    """
+    covariance = covariance.copy()
+    i, j = np.triu_indices(len(mean), 1)
+    chosen: list[int] = []
+    for _ in range(n):
+        at = differences(mean, covariance, i, j)
+        J = np.zeros_like(covariance)
+        J[i, j] = J[j, i] = answer_information(likelihood, at.mean, at.var)
+        told = differences(mean, pair_foresight(J, covariance), pairs.left, pairs.right).var
+        gains = J[pairs.left, pairs.right] * told
+        gains[chosen] = -np.inf
+        best = int(np.argmax(gains))
+        chosen.append(best)
+        _answer(pairs, mean, covariance, likelihood, best)
+    return np.array(chosen, dtype=np.intp)
 
 
 def most_informative(

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._comparisons import check_comparisons, check_items, encode_outcomes
 from ordinalgp._evidence import EvidenceSearch
-from ordinalgp._pairs import Candidates, differences, most_informative
+from ordinalgp._pairs import Candidates, differences, most_foretelling, most_informative
 from ordinalgp._ranking import Ranking, best_probabilities
 from ordinalgp._rows import _distinct_inputs
 from ordinalgp._typing import FloatArray, IntArray
@@ -17,6 +17,7 @@ from ordinalgp._validation import check_number, check_option, check_weights
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.margins import SymmetricProbit
 
+_CHOICES = {"information": most_informative, "prediction": most_foretelling}
 _PAIR_BLOCK = 256  # pairs at a time: sklearn's kernels cannot be evaluated pair by pair
 
 
@@ -199,9 +200,10 @@ class UtilityPredictions(EvidenceSearch):
             The items to choose from, known or new.
         n : int, default=1
             Number of pairs, all different.
-        strategy : {"information", "random"}, default="information"
-            Largest expected information about the utilities, each pair after the first as if those
-            before it had been answered; or at random.
+        strategy : {"information", "prediction", "random"}, default="information"
+            Largest expected information about the utilities; or about the outcomes of all pairs of
+            ``X``, which suits a model that is to order such pairs; or at random. In the first two
+            each pair after the first is chosen as if those before it had been answered.
         exclude : array-like of shape (n_pairs, 2), default=None
             Pairs not to ask about, in either order.
 
@@ -211,7 +213,7 @@ class UtilityPredictions(EvidenceSearch):
             Rows of ``X``, the most informative pair first.
         """
         check_is_fitted(self)
-        check_option("strategy", strategy, ("information", "random"))
+        check_option("strategy", strategy, (*_CHOICES, "random"))
         check_number("n", n, least=1)
         rows = self._check_inputs(X, reset=False)
         none = np.empty((0, 2), dtype=np.intp)
@@ -227,5 +229,5 @@ class UtilityPredictions(EvidenceSearch):
             chosen = rng.choice(len(pairs.left), n, replace=False)
         else:
             mean, covariance = self.latent_mean_and_covariance(X)
-            chosen = most_informative(pairs, mean, covariance, self.likelihood_.probit, n)
+            chosen = _CHOICES[strategy](pairs, mean, covariance, self.likelihood_.probit, n)
         return np.column_stack([pairs.left[chosen], pairs.right[chosen]])

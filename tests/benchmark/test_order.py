@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks import order_active
+from benchmarks import order_active, order_readings
+from benchmarks.additive import Additive
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp.benchmark import order
 from ordinalgp.benchmark.command import make_page
@@ -70,23 +73,63 @@ def test_few_comparisons_of_easy_items_are_learned(monkeypatch):
     assert found["zero_one_all"] <= (1 - share) * found["zero_one"] + share * 0.05
 
 
+def asked(strategy: str, path: list[list[float]], seed: int = 1) -> dict:
+    run = {"problem": "sine", "model": "default", "strategy": strategy, "seed": seed}
+    return run | {"path": path}
+
+
 def test_savings_are_read_from_the_mean_curves():
     records = [
-        {"problem": "sine", "strategy": "information", "path": [[6, 0.2], [36, 0.05]]},
-        {"problem": "sine", "strategy": "random", "path": [[6, 0.2], [60, 0.065]]},
+        asked("information", [[6, 0.2], [36, 0.05]]),
+        asked("prediction", [[6, 0.3], [36, 0.01]]),
+        asked("random", [[6, 0.2], [60, 0.065]]),
+        asked("random", [[6, 0.1], [60, 0.1]]) | {"model": "own"},
     ]
     # Lines of slope -0.005 and -0.0025: each point beyond the start takes half as many.
-    for _, size, first, on in order_active.savings(records, "sine"):
+    for _, size, first, on in order_active.savings(records, "sine", "information"):
         assert_allclose(first * size, 6 + (size - 6) / 2, atol=0.51)
         assert on == first
+    assert order_active.savings(records, "sine", "information", "own") == []
 
 
 def test_a_curve_that_rises_again_reaches_an_error_twice():
     path = [[6, 0.2], [10, 0.04], [20, 0.1], [30, 0.03], [36, 0.03]]
     records = [
-        {"problem": "sine", "strategy": "information", "path": path},
-        {"problem": "sine", "strategy": "random", "path": [[6, 0.2], [27, 0.06], [60, 0.02]]},
+        asked("information", path),
+        asked("random", [[6, 0.2], [27, 0.06], [60, 0.02]]),
     ]
-    shares = {size: (first, on) for _, size, first, on in order_active.savings(records, "sine")}
+    found = order_active.savings(records, "sine", "information")
+    shares = {size: (first, on) for _, size, first, on in found}
     assert_allclose(shares[27], [10 / 27, 26 / 27])
     assert np.all(np.isnan(shares[60]))
+
+
+def test_pairs_drawn_with_replacement_may_be_any():
+    y = np.array([3.0, 1.0, 2.0, 1.0])
+    train, test = order_readings.draw_with_replacement(y, 400, seed=0)
+    assert len(train) < 400  # about a quarter are items beside themselves
+    assert_allclose(len(train), 300, atol=30)
+    assert np.all(y[train[:, 0]] >= y[train[:, 1]])
+    assert np.all(train[:, 0] != train[:, 1])
+    assert len(np.unique(test, axis=0)) == 16
+    # Right for itself; equal targets are right where the first is not better.
+    utility, pairs = np.array([0.0, 5.0, 1.0, 4.0]), np.array([[0, 0], [1, 3], [3, 1], [0, 1]])
+    assert order_readings.disagreement(utility, y, pairs) == 2 / 4
+
+
+def test_the_chance_of_a_low_mean_is_that_of_the_binomial():
+    errors = np.array([0.0, 1.0])
+    expected = stats.binom.cdf(8, 20, 0.5)
+    assert_allclose(order_readings.chance_below(errors, 8 / 20 + 1e-9), expected, atol=5e-3)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_sum_over_groups_of_features_and_its_slope(size):
+    X = np.random.default_rng(0).normal(size=(7, 4))
+    kernel = Additive(0.8, size=size)
+    parts = [RBF(0.8)(X[:, i : i + size]) for i in range(0, 4, size)]
+    K, slope = kernel(X, eval_gradient=True)
+    assert_allclose(K, np.mean(parts, axis=0))
+    assert_allclose(kernel(X[:3], X), K[:3])
+    ends = [kernel.clone_with_theta(kernel.theta + h)(X) for h in (1e-6, -1e-6)]
+    assert_allclose(slope[:, :, 0], (ends[0] - ends[1]) / 2e-6, atol=1e-8)
