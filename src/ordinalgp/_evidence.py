@@ -64,22 +64,12 @@ class LatentSearch(WholeOrNot):
 
     def _rescaled(self, task: Trainable) -> FloatArray:
         """The default start; for inputs far from standardised the better of it and one to scale."""
-        theta, spread = task.theta, _spread(task.X)
-        if 1 / 3 < spread < 3 or spread == 0:
+        theta, spread = task.theta, unusual_spread(task.X)
+        if spread == 1.0:
             return theta
         to_scale = theta.copy()
         place = task.kernel.n_dims - 1  # the default kernel's length scale is its last parameter
-        wanted, bounds = theta[place] + np.log(spread), task.bounds[place]
-        to_scale[place] = np.clip(wanted, *bounds)
-        if wanted != to_scale[place]:
-            low, high = np.exp(bounds)
-            warnings.warn(
-                f"The inputs have a standard deviation of about {spread:.0e}, but the length scale "
-                f"of the default kernel stays between {low:.0e} and {high:.0e}, so that it can "
-                "hardly tell or compare rows. Standardise the inputs, or give a kernel.",
-                UserWarning,
-                stacklevel=2,
-            )
+        to_scale[place] = np.clip(theta[place] + np.log(spread), *task.bounds[place])
         return max(theta, to_scale, key=lambda start: task.evaluate(start)[0])
 
     def _latent(self, X: FloatArray) -> Moments:
@@ -182,7 +172,8 @@ class EvidenceSearch(LatentSearch):
         return (value, gradient) if eval_gradient else value
 
 
-def _spread(X: FloatArray) -> float:
-    """Root mean square of the columns' standard deviations, also where squares overflow."""
-    largest = float(np.max(np.abs(X)))
-    return largest * float(np.sqrt(np.mean(np.var(X / largest, axis=0)))) if largest else 0.0
+def unusual_spread(X: FloatArray) -> float:
+    """Root mean square of the columns' standard deviations; 1 where it is near that, or zero."""
+    largest = float(np.max(np.abs(X))) or 1.0  # squares may overflow
+    spread = largest * float(np.sqrt(np.mean(np.var(X / largest, axis=0))))
+    return 1.0 if 1 / 3 < spread < 3 or spread == 0 else spread
