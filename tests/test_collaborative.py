@@ -300,7 +300,7 @@ def test_bad_ratings_are_explained(change, message):
         ({"prior": "free"}, ValueError, "prior must be one of"),
         ({"rater_smoothing": -1}, ValueError, "rater_smoothing must be a number of at least"),
         ({"covariance_smoothing": "m"}, ValueError, "covariance_smoothing must be a number"),
-        ({"decision": "best"}, ValueError, "rule must be one of"),
+        ({"decision": "best"}, ValueError, "decision rule must be one of"),
     ],
 )
 def test_bad_parameters_are_explained(options, error, message):

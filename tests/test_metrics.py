@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from sklearn import metrics as reference
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import SelectKBest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ordinalgp import metrics
+from ordinalgp import OrdinalSVC, metrics
 from ordinalgp.metrics import make_ordinal_scorer
 from ordinalgp.metrics.scorers import _METRICS
 
@@ -207,7 +208,7 @@ def test_bad_probabilities_raise(metric):
 
 @pytest.mark.parametrize("weight", [[1], [1, -1], [0, 0], [1, np.nan]])
 def test_bad_weights_raise(weight):
-    with pytest.raises(ValueError, match="a non-negative number for each of the 2 rows"):
+    with pytest.raises(ValueError, match="a finite, non-negative number for each of the 2 rows"):
         metrics.mean_absolute_error([1, 2], [1, 2], sample_weight=weight)
 
 
@@ -347,3 +348,41 @@ def test_weights_are_routed_when_requested(data):
 def test_an_unknown_metric_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"one of zero_one_error, .*log_score, but 'mse'"):
         make_ordinal_scorer("mse")
+
+
+@pytest.mark.parametrize("metric", ON_LABELS)
+@pytest.mark.parametrize(
+    ("y", "weights", "message"),
+    [
+        ([], None, "At least one row is needed"),
+        ([1.0, np.nan, 2.0], None, "row 1 is nan"),
+        (np.array([1, pd.NA, 2], dtype=object), None, "row 1 is <NA>"),
+        ([1, 2, 3], [1, np.inf, 1], "finite, non-negative number for each of the 3 rows"),
+        ([1, 2, 3], ["a", "b", "c"], "finite, non-negative number for each of the 3 rows"),
+        ([1, 2, 3], [0, 0, 0], "at least one of them positive"),
+        ([1, 2, 3], [1, 1, -1], "non-negative"),
+    ],
+)
+def test_labels_and_weights_that_cannot_be_scored(metric, y, weights, message):
+    with pytest.raises(ValueError, match=message):
+        metric(y, y, sample_weight=weights, categories=[1, 2, 3])
+
+
+def test_scores_that_one_level_does_not_define():
+    with pytest.raises(ValueError, match="not defined where all true and predicted labels are 2"):
+        metrics.weighted_kappa([2, 2, 1], [2, 2, 3], sample_weight=[1, 1, 0], categories=[1, 2, 3])
+    with pytest.raises(ValueError, match="at least 2 levels"):
+        metrics.ranked_probability_score([1, 1], [[1.0], [1.0]])
+    with pytest.raises(ValueError, match="At least one row"):
+        metrics.log_score([], np.empty((0, 2)), categories=[1, 2])
+
+
+def test_scorers_say_what_a_model_lacks():
+    X, y = np.arange(20.0)[:, None], np.repeat([1, 2], 10)
+    scorer = make_ordinal_scorer("log_score")
+    with pytest.raises(TypeError, match="OrdinalSVC gives labels alone"):
+        scorer(OrdinalSVC().fit(X, y), X, y)
+    with pytest.raises(TypeError, match="LinearRegression has no classes_"):
+        scorer(LinearRegression().fit(X, y), X, y)
+    with pytest.raises(NotFittedError):
+        scorer(LogisticRegression(), X, y)

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
+from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier, OrdinalSVC
 from ordinalgp.datasets import make_five_ranks_1d, make_three_ranks
 from ordinalgp.kernels import ARDLinear
 from ordinalgp.plots import (
@@ -190,6 +190,55 @@ def test_names_given_and_names_unknown(fitted):
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("second", "first")
     with pytest.raises(ValueError, match="'third', but the features are first, second"):
         ContourDisplay.from_estimator(*fitted, features=("first", "third"), feature_names=names)
+
+
+@pytest.mark.parametrize("display", UNLABELLED)
+def test_rows_that_cannot_be_drawn(display, fitted):
+    model, X, y = fitted
+    with pytest.raises(ValueError, match="a level for each of the 60 rows, but has 3"):
+        display.from_estimator(model, X, y[:3])
+    with pytest.raises(ValueError, match="Expected 2D array"):
+        display.from_estimator(model, X[:, 0], y)
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        display.from_estimator(model, X[:0], y[:0])
+    baseline = OrdinalSVC(categories=LEVELS).fit(X, y)
+    with pytest.raises(TypeError, match="OrdinalSVC has no latent function"):
+        display.from_estimator(baseline, X, y)
+
+
+@pytest.mark.parametrize("display", [CalibrationDisplay, ConfusionDisplay])
+def test_as_many_levels_as_rows(display, fitted):
+    model, X, y = fitted
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        display.from_estimator(model, X, y[:3])
+
+
+@pytest.mark.parametrize(
+    ("display", "options", "message"),
+    [
+        (ContourDisplay, {"features": (0, 7)}, "no feature 7: they are 0 to 1"),
+        (ContourDisplay, {"features": (0,)}, "features must be two"),
+        (ContourDisplay, {"resolution": 1}, "resolution must be a number of at least 2"),
+        (ContourDisplay, {"feature_names": ["a"]}, "must name all 2 features, but has 1"),
+        (PosteriorDisplay, {"feature": -3}, "no feature -3"),
+        (PosteriorDisplay, {"resolution": 2.5}, "resolution must be a whole number"),
+        (CalibrationDisplay, {"n_groups": 0}, "n_groups must be a number of at least 1"),
+    ],
+)
+def test_options_that_cannot_be_drawn(display, options, message, fitted):
+    with pytest.raises(ValueError, match=message):
+        display.from_estimator(*fitted, **options)
+
+
+def test_probabilities_that_are_none():
+    with pytest.raises(ValueError, match="sum to one, but row 0"):
+        CalibrationDisplay.from_predictions([0, 1], [[2, 3, 4], [1, 1, 1]], [0, 1, 2])
+
+
+def test_a_model_without_a_path(fitted):
+    _, X, y = fitted
+    with pytest.raises(TypeError, match="OrdinalSVC keeps no path"):
+        EvidenceDisplay.from_estimator(OrdinalSVC(categories=LEVELS).fit(X, y))
 
 
 # --------------------------------------------------------------------------- latent scale

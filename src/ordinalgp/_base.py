@@ -11,7 +11,13 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import Levels, allows_missing, class_positions, encode_levels
+from ordinalgp._validation import (
+    Levels,
+    allows_missing,
+    check_weights,
+    class_positions,
+    encode_levels,
+)
 from ordinalgp.decisions import decide
 
 
@@ -67,6 +73,11 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
 
     def _checked(self, X: Any, precisions: list[Any], *, reset: bool) -> FloatArray:
         """Inputs as numbers, in the first of the precisions unless they have another of them."""
+        if hasattr(X, "__next__"):
+            raise TypeError(
+                f"X is a {type(X).__name__}, which can be read only once, but an array is needed "
+                "(for OrdinalGPClassifier, or a function that returns a new iterator of chunks)."
+            )
         gaps = self.kernel is not None and allows_missing(self.kernel)
         finite = "allow-nan" if gaps else True
         checked: FloatArray = validate_data(
@@ -125,7 +136,8 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
         # scikit-learn's accuracy takes half-star ratings for a continuous target.
         predicted, truth = self.predict(X), column_or_1d(np.asarray(y))
         check_consistent_length(predicted, truth)
-        return float(np.average(predicted == truth, weights=sample_weight))
+        weights = check_weights(sample_weight, len(truth))
+        return float(np.average(predicted == truth, weights=weights))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file, for :func:`ordinalgp.load`.

@@ -14,9 +14,9 @@ from ordinalgp._state import _FINITE, _LABELLED, NamedFeatures, check_parts
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import (
     check_kernel,
-    check_number,
     check_option,
     check_weights,
+    check_whole,
 )
 from ordinalgp.core.factors import Features, pivoted_cholesky
 
@@ -162,4 +162,4 @@ def check_rank(rank: Any) -> None:
     if isinstance(rank, str):
         check_option("rank", rank, ("auto",))
     elif rank is not None:
-        check_number("rank", rank, least=1)
+        check_whole("rank", rank, least=1)

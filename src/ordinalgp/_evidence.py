@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._base import WholeOrNot
 from ordinalgp._typing import FloatArray
-from ordinalgp._validation import check_kernel, check_number, check_option
+from ordinalgp._validation import check_kernel, check_number, check_option, check_whole
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.search import Found, Task, Trainable, maximise, perturbed
 
@@ -45,7 +45,7 @@ class LatentSearch(WholeOrNot):
             check_kernel(self.kernel)
         if self.optimizer is not None and not callable(self.optimizer):
             check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
-        check_number("n_restarts_optimizer", self.n_restarts_optimizer, least=0)
+        check_whole("n_restarts_optimizer", self.n_restarts_optimizer, least=0)
 
     def _maximise(self, task: Trainable) -> Found:
         """Search from the first start and from random ones."""
@@ -64,8 +64,8 @@ class LatentSearch(WholeOrNot):
 
     def _rescaled(self, task: Trainable) -> FloatArray:
         """The default start; for inputs far from standardised the better of it and one to scale."""
-        theta, spread = task.theta, float(np.sqrt(np.mean(np.var(task.X, axis=0))))
-        if 1 / 3 < spread < 3 or spread == 0 or not np.isfinite(spread):
+        theta, spread = task.theta, unusual_spread(task.X)
+        if spread == 1.0:
             return theta
         to_scale = theta.copy()
         place = task.kernel.n_dims - 1  # the default kernel's length scale is its last parameter
@@ -92,6 +92,8 @@ class LatentSearch(WholeOrNot):
                 f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
                 f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
             )
+        if not np.all(np.isfinite(theta)):
+            raise ValueError(f"theta must be finite, but is {theta.tolist()}.")
         return theta
 
 
@@ -110,7 +112,7 @@ class EvidenceSearch(LatentSearch):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_option("inference", self.inference, ("ep", "laplace"))
-        check_number("max_sweeps", self.max_sweeps, least=1)
+        check_whole("max_sweeps", self.max_sweeps, least=1)
         check_number("tol", self.tol, above=0)
 
     def _settle(self, task: Task, found: Found) -> Self:
@@ -169,3 +171,10 @@ class EvidenceSearch(LatentSearch):
             return self.log_marginal_likelihood_value_
         value, gradient, _ = self._fitted_task.evaluate(self._checked_theta(theta))
         return (value, gradient) if eval_gradient else value
+
+
+def unusual_spread(X: FloatArray) -> float:
+    """Root mean square of the columns' standard deviations; 1 where it is near that, or zero."""
+    largest = float(np.max(np.abs(X))) or 1.0  # squares may overflow
+    spread = largest * float(np.sqrt(np.mean(np.var(X / largest, axis=0))))
+    return 1.0 if 1 / 3 < spread < 3 or spread == 0 else spread

@@ -308,8 +308,8 @@ class LargeClassifier(LatentClassifier):
     def _take_in(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """EP (or Newton) on the new rows, the old sites held."""
         X = self._check_inputs(X, reset=False)
-        levels = encode_levels(np.append(self.categories_[:2], y), self.categories_)
-        codes = levels.codes[2:]
+        # With two known levels behind them, rows may all be of one level.
+        codes = encode_levels(np.append(y, self.categories_[:2]), self.categories_).codes[:-2]
         check_consistent_length(X, codes)
         rows = ArrayRows(Chunk(X, codes, check_weights(sample_weight, len(X))))
         if not hasattr(self, "inducing_points_"):

@@ -7,13 +7,15 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._base import OrdinalClassifier, in_class_order
-from ordinalgp._evidence import LatentSearch
+from ordinalgp._evidence import LatentSearch, unusual_spread
 from ordinalgp._rows import MergedRows, merge_rows
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import check_memory, check_weights
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Found
+
+_REACH = (1e-153, 1e153)  # spreads of inputs whose squares are numbers
 
 
 class LatentClassifier(LatentSearch, OrdinalClassifier):
@@ -49,7 +51,15 @@ class LatentClassifier(LatentSearch, OrdinalClassifier):
     def _starting_kernel(self, X: FloatArray) -> Any:
         if self.kernel is not None:
             return self.kernel.clone_with_theta(self.kernel.theta)
-        return RBF(np.sqrt(X.shape[1]), length_scale_bounds=(1e-3, 1e5))
+        spread = unusual_spread(X)
+        if not _REACH[0] < spread < _REACH[1]:
+            raise ValueError(
+                f"X has a standard deviation of about {spread:.0e}, whose square is out of the "
+                "range of numbers. Standardise the inputs."
+            )
+        # Where to start within them is seen in _rescaled.
+        bounds = 1e-3 * min(1.0, spread), 1e5 * max(1.0, spread)
+        return RBF(np.sqrt(X.shape[1]), length_scale_bounds=bounds)
 
     # --------------------------------------------------------------------- prediction
 

@@ -13,6 +13,7 @@ from ordinalgp._base import in_class_order
 from ordinalgp._items import CorrelationStart, Items, KernelStart
 from ordinalgp._ratings import Ids, check_known, check_same_length, read_features, read_ids
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import check_whole
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.hierarchy import Prior, Rater
 from ordinalgp.core.likelihoods import OrdinalProbit
@@ -273,6 +274,7 @@ class RaterPredictions:
             Ids of items, best first.
         """
         check_is_fitted(self)
+        check_whole("n", n, least=0)
         place = self._raters.places(read_ids([rater], "rater"))
         check_known([rater], place, "rater", "Add it with add_rater, or fit again.")
         rated = self._fitted_raters[place[0]].index

@@ -86,10 +86,16 @@ def last_of_each(raters: IntArray, items: IntArray) -> IntArray:
 
 def read_features(features: Any, *, gaps: bool) -> tuple[Ids, FloatArray]:
     """Ids and feature rows: of a data frame, a mapping from ids, or an array (ids 0, 1, ...)."""
+    table = list(features.values()) if isinstance(features, Mapping) else features
+    try:
+        rows = np.asarray(table, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"item_features must be numbers, as many for each item as for all others: {error}"
+        ) from None
     if isinstance(features, Mapping):
-        ids, rows = Ids.of(features), np.array(list(features.values()), dtype=float)
+        ids = Ids.of(features)
     else:
-        rows = np.asarray(features, dtype=float)
         index = getattr(features, "index", None)
         ids = Ids.of(range(len(rows)) if index is None or callable(index) else index.tolist())
     if rows.ndim != 2 or len(rows) != len(ids):

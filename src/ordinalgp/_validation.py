@@ -16,6 +16,7 @@ from sklearn.utils import column_or_1d
 from ordinalgp._typing import FloatArray, IntArray
 
 _MIN_ROWS_TO_CALL_CONTINUOUS = 10
+_MOST_COPIES = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,10 @@ def check_weights(
     """
     if sample_weight is None:
         return np.ones(n)
-    weights = np.array(sample_weight, dtype=np.float64)
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight must hold numbers, but {error}.") from None
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.shape != (n,):
@@ -218,6 +222,13 @@ def check_weights(
         )
     if not weights.any():
         raise ValueError("sample_weight is zero for every row. Give some row a positive weight.")
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total > _MOST_COPIES:
+        raise ValueError(
+            f"sample_weight counts copies of rows, but sums to {total:.2g}, and beyond "
+            f"{_MOST_COPIES:.0e} one copy more or less is lost in rounding. Give smaller weights."
+        )
     if codes is not None and len(np.unique(codes[weights > 0])) < 2:
         raise ValueError(
             "sample_weight leaves rows of one class only, but at least 2 classes are needed. "
@@ -262,8 +273,15 @@ def check_number(
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not number or (least is not None and not value >= least):
         raise ValueError(f"{name} must be a number of at least {least or 0}, but is {value!r}.")
-    if above is not None and not value > above:
-        raise ValueError(f"{name} must be a number above {above}, but is {value!r}.")
+    if above is not None and not above < value < math.inf:
+        raise ValueError(f"{name} must be a number above {above}, and finite, but is {value!r}.")
+
+
+def check_whole(name: str, value: Any, *, least: int) -> None:
+    """Raise ValueError unless ``value`` is a whole number, at least ``least``."""
+    check_number(name, value, least=least)
+    if not isinstance(value, int | np.integer):
+        raise ValueError(f"{name} must be a whole number, but is {value!r}.")
 
 
 def check_bytes(name: str, value: Any) -> float:

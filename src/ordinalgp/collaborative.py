@@ -18,7 +18,13 @@ from ordinalgp._items import Items, is_matrix, read_items, read_matrix
 from ordinalgp._rater_predictions import RaterPredictions
 from ordinalgp._ratings import Ids, check_known, check_same_length, last_of_each, read_ids
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_number, check_option, class_positions, encode_levels
+from ordinalgp._validation import (
+    check_number,
+    check_option,
+    check_whole,
+    class_positions,
+    encode_levels,
+)
 from ordinalgp.core.hierarchy import Hyperprior, Limits, Prior, Rater, learn, settle
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.raters import SharedNoise, SharedThresholds
@@ -195,7 +201,8 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
             check_option("kernel", self.kernel, ("correlation",))
         if self.covariance_smoothing is not None:
             check_number("covariance_smoothing", self.covariance_smoothing, least=0)
-        for name in ("mean_smoothing", "rater_smoothing", "max_iter", "tol"):
+        check_whole("max_iter", self.max_iter, least=0)
+        for name in ("mean_smoothing", "rater_smoothing", "tol"):
             check_number(name, getattr(self, name), least=0)
 
     def _read_kernel(

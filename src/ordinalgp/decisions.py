@@ -110,6 +110,6 @@ def _check_costs(rule: Any, n_levels: int) -> FloatArray:
 
 def _bad_rule(rule: Any) -> ValueError:
     return ValueError(
-        f"rule must be one of {', '.join(map(repr, _RULES))} or a matrix of costs, "
+        f"The decision rule must be one of {', '.join(map(repr, _RULES))} or a matrix of costs, "
         f"but {rule!r} was given."
     )

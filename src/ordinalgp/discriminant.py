@@ -1,5 +1,6 @@
 """Kernel discriminant learning for ordinal regression: ``KernelDiscriminantOrdinal``."""
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,6 +9,8 @@ from scipy.optimize import nnls
 from ordinalgp._cuts import CutClassifier, LevelRows, check_rank, kernel_features
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_number
+
+_ZERO = 1e-14  # of the largest squared distance of neighbouring means: nothing but rounding
 
 
 class KernelDiscriminantOrdinal(CutClassifier):
@@ -112,6 +115,8 @@ class KernelDiscriminantOrdinal(CutClassifier):
         weights = S @ direction
         self.separation_ = float(np.min(np.diff(mean @ weights)))
         cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
+        if not weights.any():
+            cuts = _around_the_median(np.bincount(data.codes, rows.counts).astype(float))
         thresholds = data.thresholds(cuts, len(self.categories_))
         if features.complete:
             self._keep(rows.inputs, copies * (G @ direction), thresholds)
@@ -129,9 +134,25 @@ def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -
     inner = within @ S
     inner.flat[:: len(inner) + 1] += u
     solved = np.linalg.solve(inner, apart)
-    share = _simplex(apart.T @ (S @ solved))
+    Q = apart.T @ (S @ solved)
+    share = _simplex(Q)
     direction: FloatArray = solved @ share
-    return direction / np.sqrt(share @ (apart.T @ (S @ direction)))
+    square = share @ (apart.T @ (S @ direction))
+    if not square > _ZERO * np.max(np.diagonal(Q)):
+        return np.zeros_like(direction)
+    return direction / np.sqrt(square)
+
+
+def _around_the_median(counts: FloatArray) -> FloatArray:
+    """Cuts that give zero the median level, where no direction puts all levels in order."""
+    warnings.warn(
+        "No direction was found that puts the means of all levels in order, as where two levels "
+        "have the same inputs: every row gets the median level. Join such levels, use another "
+        "kernel, or raise regularization.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return np.where(np.cumsum(counts)[:-1] < 0.5 * np.sum(counts), -1.0, 1.0)
 
 
 def _moments(G: FloatArray, codes: Any, counts: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -10,7 +10,7 @@ from ordinalgp._gp_state import GPState
 from ordinalgp._large import LargeClassifier, leave_out
 from ordinalgp._rows import MergedRows
 from ordinalgp._typing import FloatArray
-from ordinalgp._validation import check_number, check_option
+from ordinalgp._validation import check_option, check_whole
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
@@ -176,7 +176,7 @@ class OrdinalGPClassifier(GPState, EvidenceSearch, LargeClassifier):
         if isinstance(self.inducing, str):
             check_option("inducing", self.inducing, ("auto",))
         elif self.inducing is not None and np.ndim(self.inducing) == 0:
-            check_number("inducing", self.inducing, least=1)
+            check_whole("inducing", self.inducing, least=1)
         if self.inducing is not None and self.objective == "bound" and self.inducing != "auto":
             raise ValueError(
                 "objective='bound' is defined for the exact model, but inducing points were asked "

@@ -47,7 +47,8 @@ def fetch_benchmark(name: str, data_home: str | os.PathLike[str] | None = None) 
     if name in OPENML:
         return read_openml(name)
     everything = ", ".join(sorted({*known, *OPENML}))
-    looked = f"in {folder}" if folder else "(no local folder: neither data_home nor ORDINALGP_DATA)"
+    nowhere = "in a local folder (neither data_home nor ORDINALGP_DATA names one)"
+    looked = f"in {folder}" if folder else nowhere
     raise DataUnavailableError(
         f"The data set {name!r} is neither on OpenML nor {looked}. Set data_home or "
         f"ORDINALGP_DATA to a folder that holds it, or choose one of: {everything}."

@@ -20,6 +20,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import check_number, check_whole
 
 __all__ = [
     "Ratings",
@@ -67,6 +68,8 @@ def make_three_ranks(
     >>> X.shape, sorted(set(y.tolist()))
     ((60, 2), [1, 2, 3])
     """
+    check_whole("n_samples", n_samples, least=1)
+    check_number("noise", noise, least=0)
     rng = check_random_state(random_state)
     X = rng.uniform(-2, 2, size=(n_samples, 2))
     latent = X[:, 1] + np.sin(2 * X[:, 0]) + noise * rng.normal(size=n_samples)
@@ -102,7 +105,7 @@ def make_five_ranks_1d(
     >>> y
     array([1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5])
     """
-    if len(counts) != 5:
+    if np.ndim(counts) != 1 or len(counts) != 5:
         raise ValueError(f"counts must hold a number for each of the 5 ranks, but is {counts}.")
     codes = np.repeat(np.arange(5), counts)
     x = check_random_state(random_state).uniform(*_FIVE_RANKS_RANGES[codes].T)
@@ -141,6 +144,8 @@ def make_product_ranks(
     >>> X.shape, sorted(set(y.tolist()))
     ((500, 2), [1, 2, 3, 4, 5])
     """
+    check_whole("n_samples", n_samples, least=1)
+    check_number("noise", noise, least=0)
     rng = check_random_state(random_state)
     X = rng.uniform(0, 10, size=(n_samples, 2))
     latent = 10 * (X[:, 0] - 5) * (X[:, 1] - 5) + noise * rng.normal(size=n_samples)
@@ -215,6 +220,11 @@ def make_ratings(
     for name, share in (("observed", observed), ("agreement", agreement)):
         if not 0 <= share <= 1:
             raise ValueError(f"{name} is a share between 0 and 1, but is {share}.")
+    sizes = {"n_raters": n_raters, "n_items": n_items, "n_features": n_features}
+    for name, size in sizes.items():
+        check_whole(name, size, least=1)
+    check_whole("n_levels", n_levels, least=2)
+    check_number("noise", noise, least=0)
     rng = check_random_state(random_state)
     features = rng.normal(size=(n_items, n_features))
     squared = np.sum((features[:, None] - features[None]) ** 2, axis=2)
@@ -273,6 +283,7 @@ def make_sine_comparisons(
     """
     if n_items < 2:
         raise ValueError(f"n_items must be at least 2 to compare any, but is {n_items}.")
+    check_whole("n_comparisons", n_comparisons, least=0)
     rng = check_random_state(random_state)
     X = rng.uniform(-np.pi, np.pi, size=(n_items, 1))
     first, step = rng.randint([0, 1], [n_items, n_items], size=(n_comparisons, 2)).T

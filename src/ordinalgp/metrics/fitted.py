@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.metrics.ranks import rank_order, ranks
@@ -23,6 +24,9 @@ def unwrap(estimator: Any) -> tuple[list[Any], Any]:
 def model_order(estimator: Any) -> NDArray[Any]:
     """Levels of a model from lowest to highest."""
     _, model = unwrap(estimator)
+    if not hasattr(model, "classes_"):
+        check_is_fitted(model)
+        raise TypeError(f"A classifier is needed, but {type(model).__name__} has no classes_.")
     return rank_order(getattr(model, "categories_", None), model.classes_)
 
 
@@ -33,6 +37,11 @@ def category_proba(estimator: Any, X: Any, order: NDArray[Any]) -> FloatArray:
         for transformer in transformers:
             X = transformer.transform(X)
         return model.category_proba(X)
+    if not hasattr(estimator, "predict_proba"):
+        raise TypeError(
+            f"Probabilities are needed, but {type(model).__name__} gives labels alone. Use another "
+            "model, or a score of labels such as mean_absolute_error."
+        )
     probabilities = estimator.predict_proba(X)
     table = np.zeros((len(probabilities), len(order)))
     table[:, ranks(model.classes_, order)] = probabilities

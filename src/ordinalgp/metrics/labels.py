@@ -116,7 +116,14 @@ def weighted_kappa(
     """
     order = rank_order(categories, y_true, y_pred)
     true, predicted = label_ranks(y_true, y_pred, order)
+    mass = checked_weights(sample_weight, len(true))
+    if len(np.unique(np.concatenate([true[mass > 0], predicted[mass > 0]]))) < 2:
+        only = order.tolist()[true[mass > 0][0]]
+        raise ValueError(
+            f"Kappa is not defined where all true and predicted labels are {only!r}: it compares "
+            "with chance, which is then always right. Use another score."
+        )
     kappa = cohen_kappa_score(
-        true, predicted, labels=np.arange(len(order)), weights=weights, sample_weight=sample_weight
+        true, predicted, labels=np.arange(len(order)), weights=weights, sample_weight=mass
     )
     return float(kappa)

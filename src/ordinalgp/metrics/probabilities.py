@@ -35,6 +35,11 @@ def ranked_probability_score(
     0.25
     """
     true, table = probability_ranks(y_true, probabilities, categories)
+    if table.shape[1] < 2:
+        raise ValueError(
+            "The ranked probability score needs at least 2 levels, but there is 1. Name every "
+            "level, also one that y_true lacks, in categories=[...]."
+        )
     reached = true[:, None] <= np.arange(table.shape[1] - 1)
     return weighted_mean(
         np.mean((table.cumsum(axis=1)[:, :-1] - reached) ** 2, axis=1), sample_weight

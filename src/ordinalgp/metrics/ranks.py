@@ -39,6 +39,12 @@ def ranks(labels: Any, order: NDArray[Any]) -> IntArray:
     """Place of each label in ``order``, by value."""
     place = {level: rank for rank, level in enumerate(order.tolist())}
     given = values(labels).tolist()
+    missing = [row for row, value in enumerate(given) if _is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"Labels must not be missing, but row {missing[0]} is {given[missing[0]]!r} "
+            f"({len(missing)} in all). Drop such rows."
+        )
     unknown = [f"row {row} is {value!r}" for row, value in enumerate(given) if value not in place]
     if unknown or len(place) < len(order):
         raise ValueError(
@@ -49,9 +55,15 @@ def ranks(labels: Any, order: NDArray[Any]) -> IntArray:
     return np.array([place[value] for value in given], dtype=np.intp)
 
 
+def _is_missing(value: Any) -> bool:
+    nothing = value is None or type(value).__name__ in ("NAType", "NaTType")  # of pandas
+    return nothing or (isinstance(value, float) and value != value)
+
+
 def label_ranks(y_true: Any, y_pred: Any, order: NDArray[Any]) -> tuple[IntArray, IntArray]:
     """True and predicted labels as ranks, (n,) each."""
     check_consistent_length(y_true, y_pred)
+    _require_rows(y_true)
     return ranks(y_true, order), ranks(y_pred, order)
 
 
@@ -61,6 +73,7 @@ def probability_ranks(
     """True labels as ranks, (n,), and probabilities that were checked, (n, r)."""
     order, table = rank_order(categories, y_true), np.asarray(probabilities, dtype=np.float64)
     check_consistent_length(y_true, table)
+    _require_rows(y_true)
     if table.ndim != 2 or table.shape[1] != len(order):
         raise ValueError(
             f"probabilities must have one column for each of the {len(order)} levels "
@@ -76,12 +89,23 @@ def probability_ranks(
     return ranks(y_true, order), table
 
 
+def _require_rows(labels: Any) -> None:
+    if not len(values(labels)):
+        raise ValueError("At least one row is needed, but y_true is empty.")
+
+
 def checked_weights(sample_weight: Any, n: int) -> FloatArray:
     """Weights of ``n`` rows, ones unless given, or an error."""
-    weights = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (n,) or not (weights >= 0).all() or not weights.any():
+    if sample_weight is None:
+        return np.ones(n)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        weights = np.empty(0)
+    finite = bool(np.all((weights >= 0) & (weights < np.inf)))
+    if weights.shape != (n,) or not finite or not weights.any():
         raise ValueError(
-            f"sample_weight must hold a non-negative number for each of the {n} rows, "
+            f"sample_weight must hold a finite, non-negative number for each of the {n} rows, "
             f"at least one of them positive, but {sample_weight!r} was given."
         )
     return weights

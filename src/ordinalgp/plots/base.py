@@ -3,9 +3,11 @@
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_array, check_is_fitted
 
-from ordinalgp._typing import FloatArray
+from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.fitted import unwrap
+from ordinalgp.metrics.ranks import ranks
 
 MARKERS = "os^DvPX*<>"
 SHADE = 0.25  # opacity of areas in the colour of a level
@@ -49,6 +51,14 @@ def colors_of(n: int) -> Any:
 def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     """Split off the model at the end of searches and pipelines, with its latent moments at X."""
     transformers, model = unwrap(estimator)
+    check_is_fitted(model)
+    classifier = getattr(model, "classifier_", model)
+    if not (hasattr(classifier, "likelihood_") and hasattr(classifier, "categories_")):
+        raise TypeError(
+            f"{type(model).__name__} has no latent function of rows with a spread. Give a fitted "
+            "OrdinalGPClassifier, LeastSquaresOrdinalClassifier or SparseBayesOrdinalClassifier; "
+            "ConfusionDisplay draws every classifier."
+        )
     for transformer in transformers:
         X = transformer.transform(X)
     return model, *model.latent_mean_and_variance(X)
@@ -73,15 +83,37 @@ def like(X: Any, rows: FloatArray) -> Any:
     return type(X)(rows, schema=X.columns) if hasattr(X, "schema") else rows
 
 
+def rows_of(X: Any) -> FloatArray:
+    """Rows as numbers, gaps allowed."""
+    rows: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+    return rows
+
+
+def codes_of(y: Any, categories: Any, n_rows: int) -> IntArray | None:
+    """Ranks of the rows, where their levels are given."""
+    if y is None:
+        return None
+    codes = ranks(y, categories)
+    if len(codes) != n_rows:
+        raise ValueError(
+            f"y must have a level for each of the {n_rows} rows, but has {len(codes)}."
+        )
+    return codes
+
+
 def feature_names_of(X: Any, n: int, names: Any) -> list[str]:
     """Names of the ``n`` columns of ``X``, as given, as it has them, or by number."""
     names = getattr(X, "columns", None) if names is None else names
+    if names is not None and len(names) != n:
+        raise ValueError(f"feature_names must name all {n} features, but has {len(names)}.")
     return [f"feature {i}" for i in range(n)] if names is None else [str(name) for name in names]
 
 
 def column(feature: Any, names: list[str]) -> int:
     """Place of a feature that is given by name or number."""
     if not isinstance(feature, str):
+        if not -len(names) <= int(feature) < len(names):
+            raise ValueError(f"There is no feature {feature}: they are 0 to {len(names) - 1}.")
         return int(feature)
     if feature not in names:
         raise ValueError(f"features names {feature!r}, but the features are {', '.join(names)}.")

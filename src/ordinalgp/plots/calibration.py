@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_option
+from ordinalgp._validation import check_option, check_whole
 from ordinalgp.metrics.fitted import category_proba, model_order, unwrap
-from ordinalgp.metrics.ranks import ranks
+from ordinalgp.metrics.ranks import probability_ranks
 from ordinalgp.plots.base import MARKERS, Display, colors_of, pyplot
 
 _Z = 1.645  # 90 %
@@ -114,8 +114,10 @@ class CalibrationDisplay(Display):
         """
         pyplot()
         check_option("kind", kind, ("level", "cumulative"))
-        order, p = np.asarray(categories), np.asarray(probabilities, dtype=float)
-        happened = ranks(y, order)[:, None] == np.arange(len(order))
+        check_whole("n_groups", n_groups, least=1)
+        order = np.asarray(categories)
+        codes, p = probability_ranks(y, probabilities, order)
+        happened = codes[:, None] == np.arange(len(order))
         names = [str(level) for level in order.tolist()]
         if kind == "cumulative":  # the highest is certain
             p, happened = p.cumsum(axis=1)[:, :-1], happened.cumsum(axis=1)[:, :-1]

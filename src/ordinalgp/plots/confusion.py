@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.fitted import model_order
-from ordinalgp.metrics.ranks import ranks
+from ordinalgp.metrics.ranks import label_ranks
 from ordinalgp.plots.base import Display, pyplot
 
 
@@ -79,7 +79,7 @@ class ConfusionDisplay(Display):
         pyplot()
         order = np.asarray(categories)
         matrix = np.zeros((len(order), len(order)), dtype=np.intp)
-        np.add.at(matrix, (ranks(y, order), ranks(predicted, order)), 1)
+        np.add.at(matrix, label_ranks(y, predicted, order), 1)
         return cls(matrix, order).plot(ax=ax)
 
     @property

@@ -10,17 +10,19 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics.ranks import ranks
+from ordinalgp._validation import check_whole
 from ordinalgp.plots.base import (
     MARKERS,
     SHADE,
     Display,
+    codes_of,
     colors_of,
     column,
     feature_names_of,
     latent_at,
     like,
     pyplot,
+    rows_of,
     span,
 )
 
@@ -93,14 +95,17 @@ class ContourDisplay(Display):
             Where to draw; None makes a new figure.
         """
         pyplot()
-        rows = np.asarray(X, dtype=float)
+        rows = rows_of(X)
         names = feature_names_of(X, rows.shape[1], feature_names)
+        check_whole("resolution", resolution, least=2)
+        if len(features) != 2:
+            raise ValueError(f"features must be two, one for each axis, but is {features!r}.")
         axes = [column(feature, names) for feature in features]
         x0, x1 = np.meshgrid(*(span(rows[:, column], resolution) for column in axes))
         grid = np.tile(np.median(rows, axis=0), (x0.size, 1))
         grid[:, axes] = np.column_stack([x0.ravel(), x1.ravel()])
         model, mean, _ = latent_at(estimator, like(X, grid))
-        codes = None if y is None else ranks(y, model.categories_)
+        codes = codes_of(y, model.categories_, len(rows))
         surface = x0, x1, mean.reshape(x0.shape), model.thresholds_, model.categories_
         shown = rows[:, axes], codes, [names[column] for column in axes]
         return cls(*surface, *shown).plot(ax=ax)

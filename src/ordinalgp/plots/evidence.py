@@ -52,6 +52,11 @@ class EvidenceDisplay(Display):
         pyplot()
         _, model = unwrap(estimator)
         check_is_fitted(model)
+        if not hasattr(model, "evidence_path_"):
+            raise TypeError(
+                f"{type(model).__name__} keeps no path of the log evidence. Draw its "
+                "objective_path_, if it has one, with matplotlib."
+            )
         if not len(model.evidence_path_):
             raise ValueError("The model was fitted without a search (optimizer=None): no path.")
         return cls(np.asarray(model.evidence_path_)).plot(ax=ax)

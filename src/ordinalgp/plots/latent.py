@@ -8,8 +8,16 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics.ranks import ranks
-from ordinalgp.plots.base import SHADE, Display, colors_of, latent_at, link_noise, pyplot, span
+from ordinalgp.plots.base import (
+    SHADE,
+    Display,
+    codes_of,
+    colors_of,
+    latent_at,
+    link_noise,
+    pyplot,
+    span,
+)
 
 
 @dataclass(eq=False)
@@ -91,7 +99,7 @@ class LatentDisplay(Display):
         latent = span(np.concatenate([mean - spread, mean + spread, model.thresholds_]), 400)
         sd = np.maximum(np.sqrt(var), latent[1] - latent[0])  # the grid shows nothing narrower
         rows = norm.pdf(latent, mean[:, None], sd[:, None])
-        codes = None if y is None else ranks(y, model.categories_)
+        codes = codes_of(y, model.categories_, len(mean))
         if codes is None:
             joint = rows.mean(axis=0) * model.likelihood_.probabilities(latent, 0 * latent).T
             share = model.likelihood_.probabilities(mean, var).mean(axis=0)

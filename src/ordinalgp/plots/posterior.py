@@ -7,19 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_option
+from ordinalgp._validation import check_option, check_whole
 from ordinalgp.metrics.fitted import category_proba
-from ordinalgp.metrics.ranks import ranks
 from ordinalgp.plots.base import (
     MARKERS,
     SHADE,
     Display,
+    codes_of,
     colors_of,
     column,
     feature_names_of,
     latent_at,
     like,
     pyplot,
+    rows_of,
     span,
 )
 
@@ -97,7 +98,8 @@ class PosteriorDisplay(Display):
         """
         pyplot()
         check_option("kind", kind, ("latent", "levels"))
-        rows = np.asarray(X, dtype=float)
+        check_whole("resolution", resolution, least=2)
+        rows = rows_of(X)
         names = feature_names_of(X, rows.shape[1], feature_names)
         at = column(feature, names)
         x = span(rows[:, at], resolution)
@@ -107,7 +109,7 @@ class PosteriorDisplay(Display):
         model, mean, var = latent_at(estimator, queries)
         if kind == "levels":
             mean, var = rank_moments(category_proba(estimator, queries, model.categories_))
-        codes = None if y is None else ranks(y, model.categories_)
+        codes = codes_of(y, model.categories_, len(rows))
         fitted = np.asarray(model.thresholds_), model.categories_
         drawn = cls(x, mean, np.sqrt(var), *fitted, rows[:, at], codes, names[at], kind)
         return drawn.plot(ax=ax)
