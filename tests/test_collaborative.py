@@ -378,7 +378,7 @@ def test_a_dask_cluster_gives_the_same_numbers():
     model = CollaborativeOrdinalGP(RBF(1.5), max_iter=3, tol=0.0)
     serial = clone(model).fit(raters, items, ratings, X)
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster), joblib.parallel_config(backend="dask"):
         there = clone(model).set_params(n_jobs=2).fit(raters, items, ratings, X)
