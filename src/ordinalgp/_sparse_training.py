@@ -61,7 +61,7 @@ class _Stage:
 
 
 # More rows ask for narrower functions, so those beyond the first have the last word.
-_FEW = _Stage(GRID_ROWS, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), ())
+_FEW = _Stage(GRID_ROWS, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25))
 _MANY = _Stage(MOST_WIDTH_ROWS, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
 
 
@@ -97,14 +97,12 @@ def choose_width(
     """Choose by the evidence of some rows over a grid, and of more rows around the best there.
 
     Given ``width``, the model's own, many rows try its neighbours alone. All trials begin with the
-    functions of ``model``.
+    functions of ``model``, or with those of the grid's best.
     """
-    n = len(rows.codes)
-    few = _FEW if n > _FEW.n_rows else replace(_FEW, refinements=(0.5, 0.25))
-    if width is None or n <= few.n_rows:
-        found = _search(few, rows, model, limits, rng, n_jobs)
-        if n <= few.n_rows:
-            return found
+    if len(rows.codes) <= _FEW.n_rows:
+        return _search(_FEW, rows, model, limits, rng, n_jobs)
+    if width is None:
+        found = _search(replace(_FEW, refinements=()), rows, model, limits, rng, n_jobs)
         width, model = found.kernel.length_scale, found.model
     return _search(_MANY, rows, model, limits, rng, n_jobs, width)
 
