@@ -209,13 +209,14 @@ def test_more_rows_than_the_grid_saw_have_the_last_word(few_rows):
 
 def test_rows_in_parts_go_on_from_the_width(few_rows):
     X, y = make_waves(1500)
+    X[699], y[699] = X[0], y[0]  # merged, so that these rows are not quite twice as many
     model = SparseBayesOrdinalClassifier(random_state=0)
     seen = []
     for part in (slice(30), slice(30, 350), slice(350, 700), slice(700, 1500)):
         model.partial_fit(X[part], y[part])
         seen.append((model.width_rows_, len(model.width_path_)))
     # A grid, then a grid and its neighbours, then neighbours alone, and no search in vain.
-    assert [rows for rows, _ in seen] == [30, 350, 700, 700]
+    assert [rows for rows, _ in seen] == [30, 350, 699, 699]
     assert seen[0][1] >= 9
     assert seen[2][1] <= 7
     widths, values = model.width_path_.T

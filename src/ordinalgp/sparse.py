@@ -39,6 +39,7 @@ from ordinalgp.core.sparse_bayes import Relevant, first_rows, train
 _PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
 _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
+_AGAIN = 1.8  # times the rows: the width is chosen anew; not quite two, as equal rows are merged
 
 
 class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
@@ -142,7 +143,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
 
     ``partial_fit`` goes on from the model, its kernel and its thresholds. New rows offer basis
     functions and take part in every statistic; the old rows stay. A width that was chosen by few
-    rows is chosen again when there are twice as many, up to 8,000; from 2,000 on among its
+    rows is chosen again when there are nearly twice as many, up to 8,000; from 2,000 on among its
     neighbours.
 
     References
@@ -228,7 +229,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         rng = check_random_state(self.random_state)
         inside = place[self._candidates[self._model.index]]
         kernel, model = self.kernel_, replace(self._model, index=inside)
-        if self.kernel is None and min(len(rows.codes), MOST_WIDTH_ROWS) >= 2 * self.width_rows_:
+        able = min(len(rows.codes), MOST_WIDTH_ROWS)
+        if self.kernel is None and able >= _AGAIN * self.width_rows_:
             known = kernel.length_scale if self.width_rows_ >= GRID_ROWS else None
             kernel, model = self._best_width(rows, model, rng, known)
         candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
