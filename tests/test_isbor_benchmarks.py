@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from benchmarks import isbor_swd
 from benchmarks.isbor_records import chosen, renamed
 from benchmarks.isbor_tables import PAPER_MAE, SETS, cells, growth, paired, report
 from numpy.testing import assert_array_equal
@@ -89,3 +90,31 @@ def test_every_set_has_its_splits():
         splits = {c.split for c in wanted if (c.dataset, c.model) == (name, "isbor")}
         assert splits == set(range(1, 21 if name in ("BS", "SWD") else 6))
     assert all(len(values) == len(SETS) for values in PAPER_MAE.values())
+
+
+def test_no_fit_is_done_twice():
+    for wanted in (cells(20, 5), isbor_swd.cells(100)):
+        assert len(wanted) == len(set(wanted))
+    drawn = [cell for cell in isbor_swd.cells(100) if cell.kind in ("random", "by level")]
+    assert min(cell.split for cell in drawn) > 20  # the splits of the tables
+
+
+def test_splits_of_swd_hold_what_they_say():
+    y = np.repeat([0, 1, 2, 3], [32, 352, 399, 217])
+    drawn, by_level = (
+        isbor_swd.train_rows(isbor_swd.Cell(kind, 101, "EP"), y) for kind in ("random", "by level")
+    )
+    assert drawn.sum() == by_level.sum() == 750
+    assert_array_equal(np.bincount(y[by_level]), [24, 264, 299, 163])
+    folds = [isbor_swd.train_rows(isbor_swd.Cell("folds", k, "EP"), y) for k in range(1, 21)]
+    assert_array_equal(np.sum(folds, axis=0), 19)
+    assert {int(fold.sum()) for fold in folds} == {950}
+
+
+def test_means_of_groups_spread_less():
+    found = [
+        {"kind": "random", "split": k, "model": "EP", "median": 0.4 + 0.1 * (k % 2), "mode": 0.5}
+        for k in range(4)
+    ]
+    line = isbor_swd.report(found).splitlines()[-1]
+    assert line == "| random | EP | 4 | 0.4500 | 0.058 | 0.0129 | 0.5000 | nan |"

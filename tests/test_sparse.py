@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import ordinalgp
-from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier
+from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier, _sparse_training, sparse
 from ordinalgp._validation import check_bytes
 from ordinalgp._width import search_width
 from ordinalgp.metrics import make_ordinal_scorer
@@ -150,12 +151,17 @@ def test_named_levels_and_decisions():
 # --------------------------------------------------------------------------------- width
 
 
-def test_width_search_finds_the_top_of_a_curve():
-    found = search_width(lambda width: (-(np.log2(width / 9.1) ** 2), width), 1.0, None)
+@pytest.mark.parametrize("grid", [(-3.0, -1.0, 1.0, 3.0), (-1.0, 0.0, 1.0)])
+def test_width_search_finds_the_top_of_a_curve(grid):
+    def curve(width):
+        return -(np.log2(width / 9.1) ** 2), width
+
+    found = search_width(curve, 1.0, None, grid, (0.5, 0.25))
     assert abs(np.log2(found.best / 9.1)) <= 0.125
     assert found.model == found.best
     assert np.all(np.diff(found.widths) > 0)
-    flat = search_width(lambda width: (0.0, None), 1.0, None)
+    assert_allclose(found.values, -(np.log2(found.widths / 9.1) ** 2))
+    flat = search_width(lambda width: (0.0, None), 1.0, None, grid, (0.5, 0.25))
     assert flat.best == flat.widths.max()
 
 
@@ -167,6 +173,54 @@ def test_the_width_is_the_best_of_those_tried():
     assert 300 < model.kernel_.length_scale < 30000
     assert model.score(1000 * X, y) > 0.8
     assert quick().fit(X, y).width_path_.shape == (0, 2)
+
+
+def make_waves(n, seed=0):
+    """A line with small waves: few rows see the line alone."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3, 3, (n, 1))
+    f = X[:, 0] + 0.9 * np.sin(6 * X[:, 0]) + rng.normal(size=n)
+    return X, np.digitize(f, [-1, 1])
+
+
+@pytest.fixture
+def few_rows(monkeypatch):
+    """Forty rows choose from the grid, and at most 800 among its neighbours."""
+    monkeypatch.setattr(sparse, "GRID_ROWS", 40)
+    monkeypatch.setattr(sparse, "MOST_WIDTH_ROWS", 800)
+    for name, rows in (("_FEW", 40), ("_MANY", 800)):
+        stage = replace(getattr(_sparse_training, name), n_rows=rows)
+        monkeypatch.setattr(_sparse_training, name, stage)
+
+
+def test_more_rows_than_the_grid_saw_have_the_last_word(few_rows):
+    X, y = make_waves(700)
+    model = SparseBayesOrdinalClassifier(random_state=0).fit(X, y)
+    assert model.width_rows_ == 700
+    widths, values = model.width_path_.T
+    width = model.kernel_.length_scale
+    assert width == widths[values.argmax()] < 0.8
+    # Trials end at a tolerance of 1 with fewer candidates; given kernels are trained to the end.
+    for other in (0.5 * width, 2 * width, 3.0):
+        given = quick(kernel=RBF(other)).fit(X, y)
+        gap = model.log_marginal_likelihood_value_ - given.log_marginal_likelihood_value_
+        assert gap - 2.3 * (len(model.relevance_) - len(given.relevance_)) > 0
+
+
+def test_rows_in_parts_go_on_from_the_width(few_rows):
+    X, y = make_waves(1500)
+    X[699], y[699] = X[0], y[0]  # merged, so that these rows are not quite twice as many
+    model = SparseBayesOrdinalClassifier(random_state=0)
+    seen = []
+    for part in (slice(30), slice(30, 350), slice(350, 700), slice(700, 1500)):
+        model.partial_fit(X[part], y[part])
+        seen.append((model.width_rows_, len(model.width_path_)))
+    # A grid, then a grid and its neighbours, then neighbours alone, and no search in vain.
+    assert [rows for rows, _ in seen] == [30, 350, 699, 699]
+    assert seen[0][1] >= 9
+    assert seen[2][1] <= 7
+    widths, values = model.width_path_.T
+    assert model.kernel_.length_scale == widths[values.argmax()]
 
 
 def test_grid_search_over_the_kernel():

@@ -12,7 +12,7 @@ from ordinalgp._width import search_width
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.sparse_bayes import Relevant, SparseTask, train
 
-MOST_WIDTH_ROWS = 2000
+GRID_ROWS, MOST_WIDTH_ROWS = 2000, 8000  # that choose the width
 _MATRIX_SHARE = 0.75  # of the memory limit, for the basis matrix; the rest is for what it becomes
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
 _LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
@@ -21,7 +21,7 @@ _WIDTH_TOL, _WIDTH_ROUNDS = 1.0, 30
 # What the width is chosen by must also count the precisions, one fitted number for each function:
 # with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
 # log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
-_WIDTH_COST, _WIDTH_BASIS = 2.3, 100
+_WIDTH_COST = 2.3
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,28 @@ class Limits:
             columns, rows.codes, rows.counts, self.tol, self.max_rounds, self.max_basis
         )
 
-    @property
-    def for_widths(self) -> "Limits":
+
+@dataclass(frozen=True)
+class _Stage:
+    """One search for a width: which rows and functions take part, and which widths are tried."""
+
+    n_rows: int
+    n_candidates: int | None
+    max_basis: int
+    grid: tuple[float, ...]
+    """powers of two of the width to start from"""
+    refinements: tuple[float, ...]
+
+    def bound(self, limits: Limits) -> Limits:
         """Less of everything: many widths are tried."""
-        basis = min(_WIDTH_BASIS, self.max_basis)
-        return replace(
-            self, tol=max(self.tol, _WIDTH_TOL), max_rounds=_WIDTH_ROUNDS, max_basis=basis
-        )
+        basis = min(self.max_basis, limits.max_basis)
+        tol = max(limits.tol, _WIDTH_TOL)
+        return replace(limits, tol=tol, max_rounds=_WIDTH_ROUNDS, max_basis=basis)
+
+
+# More rows ask for narrower functions, so those beyond the first have the last word.
+_FEW = _Stage(GRID_ROWS, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25))
+_MANY = _Stage(MOST_WIDTH_ROWS, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,24 +92,51 @@ def choose_width(
     limits: Limits,
     rng: np.random.RandomState,
     n_jobs: int | None,
+    width: float | None = None,
+) -> ChosenWidth:
+    """Choose by the evidence of some rows over a grid, and of more rows around the best there.
+
+    Given ``width``, the model's own, many rows try its neighbours alone. All trials begin with the
+    functions of ``model``, or with those of the grid's best.
+    """
+    if len(rows.codes) <= _FEW.n_rows:
+        return _search(_FEW, rows, model, limits, rng, n_jobs)
+    if width is None:
+        found = _search(replace(_FEW, refinements=()), rows, model, limits, rng, n_jobs)
+        width, model = found.kernel.length_scale, found.model
+    return _search(_MANY, rows, model, limits, rng, n_jobs, width)
+
+
+def _search(
+    stage: _Stage,
+    rows: SparseRows,
+    model: Relevant,
+    limits: Limits,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+    width: float | None = None,
 ) -> ChosenWidth:
     """Try widths on some of the rows, from the functions of ``model``."""
     first = np.flatnonzero(np.isin(rows.latent, model.index))
-    few = rows.take(draw_candidates(len(rows.codes), MOST_WIDTH_ROWS, first, rng))
+    few = rows.take(draw_candidates(len(rows.codes), stage.n_rows, first, rng))
     place = places(few.first_row, rows.first_row)
-    start = replace(model, index=np.searchsorted(place, model.index))
-    spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
-    every = np.arange(len(few.inputs))
+    inside = np.searchsorted(place, model.index)
+    offered = draw_candidates(len(few.inputs), stage.n_candidates, inside, rng)
+    start = replace(model, index=np.searchsorted(offered, inside))
+    if width is None:
+        spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
+        width = np.sqrt(few.inputs.shape[1]) * spread
 
     def trial(width: float) -> tuple[float, Relevant]:
         if extreme(RBF(width), few.inputs) is not None:
             return -np.inf, start
-        found = train(limits.for_widths.task(few, every, RBF(width)), start, grow=True)
+        task = stage.bound(limits).task(few, offered, RBF(width))
+        found = train(task, start, grow=True)
         return found.value - _WIDTH_COST * len(found.model.index), found.model
 
-    found = search_width(trial, np.sqrt(few.inputs.shape[1]) * spread, n_jobs)
+    found = search_width(trial, width, n_jobs, stage.grid, stage.refinements)
     path = np.column_stack([found.widths, found.values])
-    best = replace(found.model, index=place[found.model.index])
+    best = replace(found.model, index=place[offered[found.model.index]])
     return ChosenWidth(RBF(found.best), best, path, len(few.codes))
 
 

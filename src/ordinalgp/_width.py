@@ -1,6 +1,6 @@
 """Width of the Gaussian kernel by evidence: a grid, refined around its best."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,6 @@ from joblib import Parallel, delayed
 
 from ordinalgp._typing import FloatArray
 
-_GRID = np.arange(-3.0, 4.0)  # powers of two around the starting width
-_REFINEMENTS = (0.5, 0.25)
 _FURTHEST = 6.0  # powers of two to either side, where the best keeps being at the grid's end
 
 
@@ -25,26 +23,31 @@ class WidthSearch:
 
 
 def search_width(
-    trial: Callable[[float], tuple[float, Any]], start: float, n_jobs: int | None
+    trial: Callable[[float], tuple[float, Any]],
+    start: float,
+    n_jobs: int | None,
+    grid: Sequence[float],
+    refinements: Sequence[float],
 ) -> WidthSearch:
-    """Maximise the evidence from ``start``, to a quarter of a power of two.
+    """Maximise the evidence over ``grid``, in powers of two of ``start``, and then around its best.
 
-    ``trial(width)`` returns the evidence and the model behind it. Of equal widths the largest is
-    the best: it is the smoothest.
+    The grid grows where its best is at an end; each of ``refinements`` is a step to both sides of
+    the best so far. ``trial(width)`` returns the evidence and the model behind it. Of equal widths
+    the largest is the best: it is the smoothest.
     """
     seen: dict[float, tuple[float, Any]] = {}
 
-    def look(powers: FloatArray) -> float:
-        new = [p for p in powers.tolist() if p not in seen and abs(p) <= _FURTHEST]
+    def look(powers: Sequence[float]) -> float:
+        new = [p for p in powers if p not in seen and abs(p) <= _FURTHEST]
         found = Parallel(n_jobs=n_jobs)(delayed(trial)(start * 2**p) for p in new)
         seen.update(zip(new, found, strict=True))
         return max(seen, key=lambda p: (seen[p][0], p))
 
-    best = look(_GRID)
+    best = look(grid)
     while best in (min(seen), max(seen)) and abs(best) < _FURTHEST:
-        best = look(np.array([best - 1, best + 1]))
-    for step in _REFINEMENTS:
-        best = look(np.array([best - step, best + step]))
+        best = look((best - 1, best + 1))
+    for step in refinements:
+        best = look((best - step, best + step))
     powers = sorted(seen)
     widths = np.array([start * 2**p for p in powers])
     values = np.array([seen[p][0] for p in powers])

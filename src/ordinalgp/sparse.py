@@ -16,6 +16,7 @@ from ordinalgp._growing import Growing
 from ordinalgp._sparse_rows import SparseRows, draw_candidates, extended, sparse_rows
 from ordinalgp._sparse_state import SparseState
 from ordinalgp._sparse_training import (
+    GRID_ROWS,
     MOST_WIDTH_ROWS,
     Limits,
     choose_width,
@@ -38,6 +39,7 @@ from ordinalgp.core.sparse_bayes import Relevant, first_rows, train
 _PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
 _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
+_AGAIN = 1.8  # times the rows: the width is chosen anew; not quite two, as equal rows are merged
 
 
 class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
@@ -52,8 +54,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     ----------
     kernel : scikit-learn kernel, default=None
         Basis functions. None is the Gaussian kernel with one width, chosen by evidence over a
-        grid that is refined around its best (on some 2,000 rows). A kernel that is given is
-        kept as it is, so that ``GridSearchCV`` over ``kernel`` works as in the paper.
+        grid (on some 2,000 rows) that is refined around its best (on some 8,000). A kernel that is
+        given is kept as it is, so that ``GridSearchCV`` over ``kernel`` works as in the paper.
     training : {"incremental", "batch"}, default="incremental"
         "incremental" (ISBOR) starts with one row of each level and adds, re-estimates and deletes;
         "batch" (SBOR) starts with all candidates and prunes.
@@ -111,9 +113,10 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         a new mode, with a new expansion of the likelihood. Only there the path may fall.
     width_path_ : ndarray of shape (n_widths, 2)
         Widths that were tried, ascending, and their log evidence, less 2.3 for each function: what
-        fitting its precision is worth. Empty for a given kernel.
+        fitting its precision is worth. With more than 2,000 rows these are the neighbours of the
+        grid's best. Empty for a given kernel.
     width_rows_ : int
-        How many rows chose the width; 0 for a given kernel.
+        How many different rows chose the width; 0 for a given kernel.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that offered a basis function, as row numbers.
     n_rows_seen_ : int
@@ -140,7 +143,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
 
     ``partial_fit`` goes on from the model, its kernel and its thresholds. New rows offer basis
     functions and take part in every statistic; the old rows stay. A width that was chosen by few
-    rows is chosen again when there are twice as many, up to 2,000.
+    rows is chosen again when there are nearly twice as many, up to 8,000; from 2,000 on among its
+    neighbours.
 
     References
     ----------
@@ -225,15 +229,21 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         rng = check_random_state(self.random_state)
         inside = place[self._candidates[self._model.index]]
         kernel, model = self.kernel_, replace(self._model, index=inside)
-        if self.kernel is None and min(len(rows.codes), MOST_WIDTH_ROWS) >= 2 * self.width_rows_:
-            kernel, model = self._best_width(rows, model, rng)
+        able = min(len(rows.codes), MOST_WIDTH_ROWS)
+        if self.kernel is None and able >= _AGAIN * self.width_rows_:
+            known = kernel.length_scale if self.width_rows_ >= GRID_ROWS else None
+            kernel, model = self._best_width(rows, model, rng, known)
         candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
         return self._train(rows, candidates, kernel, model)
 
     def _best_width(
-        self, rows: SparseRows, model: Relevant, rng: np.random.RandomState
+        self,
+        rows: SparseRows,
+        model: Relevant,
+        rng: np.random.RandomState,
+        width: float | None = None,
     ) -> tuple[RBF, Relevant]:
-        chosen = choose_width(rows, model, self._limits, rng, self.n_jobs)
+        chosen = choose_width(rows, model, self._limits, rng, self.n_jobs, width)
         self.width_path_, self.width_rows_ = chosen.path, chosen.n_rows
         return chosen.kernel, chosen.model
 
