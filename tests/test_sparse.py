@@ -394,3 +394,15 @@ def test_sizes_in_words():
 def test_a_few_rows_are_enough(training):
     model = quick(kernel=RBF(1.0), training=training).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
     assert_array_equal(model.predict([[0.0], [2.0]]), [0, 2])
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e6, 1e200])
+def test_the_width_is_found_at_any_scale_of_the_inputs(scale):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    plain, scaled = (
+        SparseBayesOrdinalClassifier(random_state=0).fit(s * X, y) for s in (1.0, scale)
+    )
+    assert_allclose(scaled.kernel_.length_scale, scale * plain.kernel_.length_scale, rtol=1e-6)
+    assert_allclose(scaled.predict_proba(scale * X), plain.predict_proba(X), atol=1e-6)

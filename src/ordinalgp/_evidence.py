@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._base import WholeOrNot
 from ordinalgp._typing import FloatArray
-from ordinalgp._validation import check_kernel, check_number, check_option, check_whole
+from ordinalgp._validation import check_kernel, check_number, check_option, check_whole, spread
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.search import Found, Task, Trainable, maximise, perturbed
 
@@ -175,6 +175,5 @@ class EvidenceSearch(LatentSearch):
 
 def unusual_spread(X: FloatArray) -> float:
     """Root mean square of the columns' standard deviations; 1 where it is near that, or zero."""
-    largest = float(np.max(np.abs(X))) or 1.0  # squares may overflow
-    spread = largest * float(np.sqrt(np.mean(np.var(X / largest, axis=0))))
-    return 1.0 if 1 / 3 < spread < 3 or spread == 0 else spread
+    found = spread(X)
+    return 1.0 if 1 / 3 < found < 3 or found == 0 else found

@@ -1,7 +1,6 @@
-"""What estimators with ``partial_fit`` share: later rows and levels, and all or nothing."""
+"""What estimators with ``partial_fit`` share: later rows and levels."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,33 +13,12 @@ from ordinalgp._validation import Levels, encode_levels
 
 
 class Growing(LevelClassifier):
-    """Rows in parts; a model stays whole when a fit fails.
+    """Rows in parts.
 
     Subclasses have ``_fit`` for the first rows and ``_continue`` for more, and set ``_rows``.
     """
 
-    _fit: Callable[..., Self]
     _continue: Callable[..., Self]
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from these rows alone.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Training inputs; standardise them for the default kernel.
-        y : array-like of shape (n_samples,)
-            Ordered levels: numbers, booleans, an ordered categorical, or any labels named
-            by ``categories``.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-            The fitted estimator itself.
-        """
-        return self._whole_or_not(partial(self._fit, X, y, sample_weight))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Go on with more rows, from the model of those before; without one, ``fit``.
@@ -63,17 +41,8 @@ class Growing(LevelClassifier):
             The fitted estimator itself.
         """
         if not hasattr(self, "_rows"):
-            return self._whole_or_not(partial(self._fit, X, y, sample_weight, classes))
-        return self._whole_or_not(partial(self._continue, X, y, sample_weight))
-
-    def _whole_or_not(self, work: Callable[[], Self]) -> Self:
-        before = self.__dict__.copy()
-        try:
-            return work()
-        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+            return self._unless_it_fails(self._fit, X, y, sample_weight, classes)
+        return self._unless_it_fails(self._continue, X, y, sample_weight)
 
     def _read_levels(self, X: Any, y: Any, classes: Any = None) -> Levels:
         if classes is None or self.categories is not None:

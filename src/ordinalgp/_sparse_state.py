@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from ordinalgp._gp_state import _LINK
 from ordinalgp._sparse_rows import SparseRows
-from ordinalgp._state import _FINITE, _POSITIVE
+from ordinalgp._state import _FINITE, _LABELLED, _POSITIVE, NamedFeatures, check_parts
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import allows_missing, check_kernel, class_positions
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.sparse_bayes import Relevant
 
@@ -22,12 +21,11 @@ _ROWS = {
 }
 
 
-class SparseState:
+class SparseState(NamedFeatures):
     """Gives the estimator ``_get_state`` and ``_set_state``, for :mod:`ordinalgp.persistence`."""
 
     _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "categories_": ("biufUSMO", "r"),
-        "classes_": ("biufUSMO", "k"),
+        **_LABELLED,
         "converged_": ("b", ""),
         "n_iter_": ("i", ""),
         "n_rows_seen_": ("i", ""),
@@ -36,8 +34,6 @@ class SparseState:
         "evidence_moves_": ("U", "steps"),
         "width_path_": ("f", "widths two"),
         "width_rows_": ("i", ""),
-        "feature_names": ("O", "names"),
-        "kernel": ("O", ""),
         **_ROWS,
         "candidates": ("i", "C", 0, "N"),
         "index": ("i", "P", 0, "C"),
@@ -54,8 +50,6 @@ class SparseState:
     kernel_: Any
     weights_covariance_: FloatArray
     categories_: NDArray[Any]
-    n_features_in_: int
-    feature_names_in_: Any
 
     def _attributes(self) -> list[str]:
         return [name for name in self._state_spec if name.endswith("_")]
@@ -66,7 +60,7 @@ class SparseState:
         model = self._model
         return {
             **{name: getattr(self, name) for name in self._attributes()},
-            "feature_names": getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+            "feature_names": self._feature_names(),
             "kernel": self.kernel_,
             **{name: getattr(self._rows, name) for name in _ROWS},
             "candidates": self._candidates,
@@ -81,9 +75,7 @@ class SparseState:
         _check_parts(state)
         for name in self._attributes():
             setattr(self, name, state[name])
-        self.n_features_in_ = state["inputs"].shape[1]
-        if len(state["feature_names"]):
-            self.feature_names_in_ = state["feature_names"]
+        self._name_features(state["inputs"].shape[1], state["feature_names"])
         likelihood = OrdinalProbit(*(state[name] for name in _LINK))
         model = Relevant(state["index"], state["alpha"], state["weights"], likelihood)
         rows = SparseRows(*(state[name] for name in _ROWS))
@@ -92,21 +84,13 @@ class SparseState:
 
 def _check_parts(state: dict[str, Any]) -> None:
     """Raise unless the parts of a saved state agree."""
-    kernel, X = state["kernel"], state["inputs"]
-    check_kernel(kernel)
-    gaps = allows_missing(kernel)
-    parts = {
-        "gaps": len(state["gaps"]) + 2 == len(state["categories_"]),
-        "classes_": np.all(class_positions(state["categories_"], state["classes_"]) >= 0),
-        "feature_names": len(state["feature_names"]) in (0, X.shape[1]),
-        "inputs": not np.isinf(X).any() and (gaps or not np.isnan(X).any()),
-        "kernel": np.all(np.isfinite(kernel.theta)),
-        "noise": state["noise"] == 1.0,
-        "candidates": np.all(np.diff(state["candidates"]) > 0),
-        "index": len(np.unique(state["index"])) == len(state["index"]) > 0,
-        "first_row": np.all(state["first_row"] < state["n_rows_seen_"]),
-        "width_path_": state["width_path_"].shape[1] == 2,
-    }
-    wrong = [name for name, fits in parts.items() if not fits]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)} and the rest of the state disagree")
+    check_parts(
+        state,
+        "inputs",
+        gaps=len(state["gaps"]) + 2 == len(state["categories_"]),
+        noise=state["noise"] == 1.0,
+        candidates=np.all(np.diff(state["candidates"]) > 0),
+        index=len(np.unique(state["index"])) == len(state["index"]) > 0,
+        first_row=np.all(state["first_row"] < state["n_rows_seen_"]),
+        width_path_=state["width_path_"].shape[1] == 2,
+    )

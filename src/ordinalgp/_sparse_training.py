@@ -8,6 +8,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp._sparse_rows import SparseRows, basis_columns, draw_candidates, places
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._validation import spread
 from ordinalgp._width import search_width
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.sparse_bayes import Relevant, SparseTask, train
@@ -124,8 +125,7 @@ def _search(
     offered = draw_candidates(len(few.inputs), stage.n_candidates, inside, rng)
     start = replace(model, index=np.searchsorted(offered, inside))
     if width is None:
-        spread = float(np.sqrt(np.mean(np.var(few.inputs, axis=0)))) or 1.0
-        width = np.sqrt(few.inputs.shape[1]) * spread
+        width = np.sqrt(few.inputs.shape[1]) * (spread(few.inputs) or 1.0)
 
     def trial(width: float) -> tuple[float, Relevant]:
         if extreme(RBF(width), few.inputs) is not None:

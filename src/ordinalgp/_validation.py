@@ -327,3 +327,9 @@ def check_memory(n_rows: int, n_matrices: int = 8) -> None:
         f"free. Fit a subsample of at most {math.isqrt(free // (8 * n_matrices))} rows, "
         "or use a machine with more memory."
     )
+
+
+def spread(X: FloatArray) -> float:
+    """Root mean square of the columns' standard deviations, also where squares overflow."""
+    largest = float(np.max(np.abs(X))) or 1.0
+    return largest * float(np.sqrt(np.mean(np.var(X / largest, axis=0))))

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._base import OrdinalClassifier
 from ordinalgp._growing import Growing
@@ -26,7 +26,6 @@ from ordinalgp._sparse_training import (
 )
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import (
-    allows_missing,
     check_bytes,
     check_kernel,
     check_number,
@@ -315,14 +314,6 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     @property
     def _most_candidates(self) -> int | None:
         return _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
-
-    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
-        gaps = self.kernel is not None and allows_missing(self.kernel)
-        finite = "allow-nan" if gaps else True
-        checked: FloatArray = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
-        )
-        return checked
 
     # --------------------------------------------------------------------- prediction
 
