@@ -19,6 +19,7 @@ from botorch.exceptions.errors import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from linear_operator.utils.errors import NotPSDError
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -127,7 +128,7 @@ def error(utility: Utility, X: Array, y: Array, m: int, seed: int, *, drawn: boo
     train, test = (draw_with_replacement if drawn else draw_pairs)(y, m, seed)
     try:
         found = utility(X, train)
-    except ModelFittingError:
+    except (ModelFittingError, NotPSDError):
         return None
     return disagreement(found, y, test) if drawn else wrong_order(found, test)
 
