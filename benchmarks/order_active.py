@@ -158,6 +158,20 @@ def savings(
     return rows
 
 
+def remoteness(first: int = 101, repetitions: int = 5) -> dict[str, float]:
+    """How far from the centre the items are that Boston is asked about after 40 or 100 pairs."""
+    X, y = load_items("boston_housing")
+    radius = np.linalg.norm(X, axis=1)
+    found: dict[str, list[float]] = {"information": [], "prediction": []}
+    for seed, m in product(range(first, first + repetitions), (40, 100)):
+        pairs, _ = draw_pairs(y, m, seed)
+        model = PreferenceGP(bounded(X.shape[1])).fit(X, pairs)
+        for strategy, means in found.items():
+            new = model.suggest_pairs(X, 10, strategy=strategy, exclude=pairs)
+            means.append(float(radius[new].mean()))
+    return {"all": float(radius.mean())} | {k: float(np.mean(v)) for k, v in found.items()}
+
+
 def report(records: list[dict[str, Any]], name: str, model: str, strategies: list[str]) -> None:
     """One row for each number of random pairs, two shares for each strategy."""
     each = [savings(records, name, strategy, model) for strategy in strategies]
@@ -177,8 +191,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/active.jsonl")
+    parser.add_argument("--remoteness", action="store_true", help="of what is asked; nothing else")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
+    if options.remoteness:
+        print(remoteness())
+        return
     models, strategies = options.models.split(","), options.strategies.split(",")
     with open_results(options.output) as results:
         done = {key(r) for r in read_records(options.output)}

@@ -28,11 +28,10 @@ from sklearn.gaussian_process.kernels import (
     RationalQuadratic,
 )
 
-from benchmarks.additive import Additive
 from ordinalgp import PreferenceGP
 from ordinalgp.benchmark.order import PAIRS, draw_pairs, load_items, wrong_order
 from ordinalgp.benchmark.runner import open_results, read_records
-from ordinalgp.kernels import Independent
+from ordinalgp.kernels import Additive, Independent
 
 ROOT = Path(__file__).resolve().parents[1]
 Array = NDArray[np.float64]

@@ -3,7 +3,8 @@
 Needs an environment of its own with botorch and this package's dependencies; optional.
 ``python -m benchmarks.order_peers [dataset ...] [--repetitions 20]`` prints error and processor
 time, both models fitted to the same pairs and tested on the same others. ``--settings more`` tries
-other usual settings of BoTorch's, ``--drawn`` the pairs of ``benchmarks.order_readings``.
+other usual settings of BoTorch's too (``other``: these alone), ``--drawn`` takes the pairs of
+``benchmarks.order_readings``.
 """
 
 import argparse
@@ -14,9 +15,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from botorch.exceptions.errors import ModelFittingError
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.pairwise_gp import PairwiseGP, PairwiseLaplaceMarginalLogLikelihood
 from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
+from linear_operator.utils.errors import NotPSDError
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -97,12 +100,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--pairs", type=int, help="instead of the number of Table 1")
-    parser.add_argument("--settings", choices=("usual", "more"), default="usual")
+    parser.add_argument("--settings", choices=("usual", "more", "other"), default="usual")
     parser.add_argument("--drawn", action="store_true", help="pairs drawn with replacement")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    models = MODELS | (MORE if options.settings == "more" else {})
+    seeds = range(options.first, options.first + options.repetitions)
+    models = {"usual": MODELS, "more": MODELS | MORE, "other": MORE}[options.settings]
     tested = "pairs drawn with replacement" if options.drawn else "other pairs"
     print(f"| data | model | repetitions | error %, {tested} | processor time, s |")
     print("|---|---|---|---|---|")
@@ -110,22 +114,23 @@ def main() -> None:
         X, y = load_items(name)
         m = options.pairs or PAIRS[name][0]
         for label, utility in models.items():
-            errors, begin = [], time.process_time()
+            begin = time.process_time()
             with threadpool_limits(1):
-                for seed in range(options.first, options.first + options.repetitions):
-                    errors.append(100 * error(utility, X, y, m, seed, drawn=options.drawn))
-            seconds = (time.process_time() - begin) / len(errors)
-            figures = f"{np.mean(errors):.2f}±{np.std(errors):.2f} | {seconds:.2f}"
-            print(f"| {name} | {label} | {len(errors)} | {figures} |", flush=True)
+                found = [error(utility, X, y, m, seed, drawn=options.drawn) for seed in seeds]
+            seconds = (time.process_time() - begin) / len(found)
+            errors = 100 * np.array([e for e in found if e is not None])
+            figures = f"{errors.mean():.2f}±{errors.std():.2f}" if len(errors) else "fails"
+            print(f"| {name} | {label} | {len(errors)} | {figures} | {seconds:.2f} |", flush=True)
 
 
-def error(utility: Utility, X: Array, y: Array, m: int, seed: int, *, drawn: bool) -> float:
-    """Share of test pairs in the wrong order after ``m`` training pairs."""
-    if drawn:
-        train, test = draw_with_replacement(y, m, seed)
-        return disagreement(utility(X, train), y, test)
-    train, test = draw_pairs(y, m, seed)
-    return wrong_order(utility(X, train), test)
+def error(utility: Utility, X: Array, y: Array, m: int, seed: int, *, drawn: bool) -> float | None:
+    """Share of test pairs in the wrong order after ``m`` training pairs; None if the fit fails."""
+    train, test = (draw_with_replacement if drawn else draw_pairs)(y, m, seed)
+    try:
+        found = utility(X, train)
+    except (ModelFittingError, NotPSDError):
+        return None
+    return disagreement(found, y, test) if drawn else wrong_order(found, test)
 
 
 if __name__ == "__main__":

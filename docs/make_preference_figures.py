@@ -61,13 +61,19 @@ def learning() -> None:
     ComparisonCurveDisplay(np.array(sizes), np.array([e[:n] for e in errors])).plot(ax=axes[0])
     axes[0].set_title(f"Boston, {n} repetitions")
     records = read_records(ROOT / "benchmarks/results/active.jsonl")
-    styles = {"information": ":", "prediction": "-", "random": "--"}
+    lines = [
+        ("random", "default", "--"),
+        ("information", "default", ":"),
+        ("prediction", "default", "-."),
+        ("prediction", "bounded", "-"),
+    ]
     for ax, name, title in zip(axes[1:], ("sine", "boston"), ("Sine", "Boston"), strict=True):
-        for strategy, style in styles.items():
-            found = curve(records, name, strategy, "default")
+        for strategy, model, style in lines:
+            found = curve(records, name, strategy, model)
             if found is not None:
                 sizes, error, count = found
-                ax.plot(sizes, 100 * error, style, color="black", label=strategy)
+                label = strategy if model == "default" else f"{strategy}, {model}"
+                ax.plot(sizes, 100 * error, style, color="black", label=label)
                 ax.set_title(f"{title}, {count} repetitions")
         ax.set(xlabel="comparisons", ylabel="wrong pairs (%)", ylim=(0, None))
         ax.legend()

@@ -10,10 +10,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, Kernel, WhiteKernel
 
 from ordinalgp import kernels
-from ordinalgp.kernels import ARDLinear, Correlation, Independent
+from ordinalgp.kernels import Additive, ARDLinear, Correlation, Independent
 
 CASES = {
     "linear": ARDLinear(0.5),
@@ -22,6 +22,9 @@ CASES = {
     "linear-fixed": ARDLinear([0.5, 2.0, 0.25, 1.0, 4.0], "fixed"),
     "correlation": Correlation(),
     "independent": Independent(),
+    "additive": Additive(0.7),
+    "additive-groups": Additive(2.0, (1e-2, 1e2), size=5),
+    "additive-fixed": Additive(0.7, "fixed"),
 }
 GAPPY = np.array(
     [
@@ -101,7 +104,11 @@ def test_arithmetic(kernel, X):
     assert_allclose(combined(X), (2.0 * kernel(X) + 0.5 * np.eye(6)) ** 2)
     assert combined.theta.shape == (kernel.n_dims + 2,)
     assert combined.bounds.shape == (kernel.n_dims + 2, 2)
-    assert combined.is_stationary() == kernel.is_stationary() == (type(kernel) is Independent)
+    assert (
+        combined.is_stationary()
+        == kernel.is_stationary()
+        == isinstance(kernel, (Additive, Independent))
+    )
     assert (kernel * kernel)(X).shape == (6, 6)
 
 
@@ -190,3 +197,27 @@ def test_independent_rows_remember_themselves():
     assert Independent().is_stationary()
     both = 2.0 * Independent() + 1.0
     assert_array_equal(both.clone_with_theta(both.theta)(X), 2 * K + 1)
+
+
+# -- Additive -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_additive_is_the_mean_of_gaussian_kernels(size):
+    X, Y = np.random.default_rng(0).normal(size=(2, 7, 6))
+    parts = [slice(i, i + size) for i in range(0, 6, size)]
+    expected = np.mean([RBF(0.8)(X[:, g], Y[:, g]) for g in parts], axis=0)
+    assert_allclose(Additive(0.8, size=size)(X, Y), expected)
+
+
+def test_additive_functions_are_added():
+    """What two features do together is unknown to it: the mixed difference has no variance."""
+    square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    mixed = np.array([1.0, -1.0, -1.0, 1.0])
+    assert_allclose(mixed @ Additive()(square) @ mixed, 0, atol=1e-15)
+    assert mixed @ RBF()(square) @ mixed > 0.5
+
+
+def test_additive_groups_must_fit():
+    with pytest.raises(ValueError, match="size is 2, but X has 3 features"):
+        Additive(size=2)(np.zeros((4, 3)))

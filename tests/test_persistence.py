@@ -34,7 +34,7 @@ from ordinalgp import (
     load,
     persistence,
 )
-from ordinalgp.kernels import ARDLinear, Correlation, Independent
+from ordinalgp.kernels import Additive, ARDLinear, Correlation, Independent
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 3))
@@ -268,6 +268,7 @@ def test_values_survive_json(value):
 
 
 KERNELS = {
+    "Additive": Additive(0.5, "fixed", size=2),
     "ARDLinear": ARDLinear([1.0, 2.0]),
     "CompoundKernel": sk.CompoundKernel([RBF(), WhiteKernel()]),
     "ConstantKernel": ConstantKernel(2.0, (0, np.inf)),

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from benchmarks import order_active, order_readings
-from benchmarks.additive import Additive
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp.benchmark import order
 from ordinalgp.benchmark.command import make_page
@@ -121,15 +119,3 @@ def test_the_chance_of_a_low_mean_is_that_of_the_binomial():
     errors = np.array([0.0, 1.0])
     expected = stats.binom.cdf(8, 20, 0.5)
     assert_allclose(order_readings.chance_below(errors, 8 / 20 + 1e-9), expected, atol=5e-3)
-
-
-@pytest.mark.parametrize("size", [1, 2])
-def test_a_sum_over_groups_of_features_and_its_slope(size):
-    X = np.random.default_rng(0).normal(size=(7, 4))
-    kernel = Additive(0.8, size=size)
-    parts = [RBF(0.8)(X[:, i : i + size]) for i in range(0, 4, size)]
-    K, slope = kernel(X, eval_gradient=True)
-    assert_allclose(K, np.mean(parts, axis=0))
-    assert_allclose(kernel(X[:3], X), K[:3])
-    ends = [kernel.clone_with_theta(kernel.theta + h)(X) for h in (1e-6, -1e-6)]
-    assert_allclose(slope[:, :, 0], (ends[0] - ends[1]) / 2e-6, atol=1e-8)

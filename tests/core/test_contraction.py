@@ -51,6 +51,7 @@ def kernels(d):
         "linear": ARDLinear(0.4),
         "linear-ard": ARDLinear(1.0 / scales),
         "correlation": Correlation(),
+        "additive": ours.Additive(0.8) + 0.5 * ours.Additive(2.0),
         "sine": ExpSineSquared(1.1, 2.3),
         "scaled": 2.0 * RBF(scales),
         "scaled-right": Matern(0.8 * base, nu=1.5) * ConstantKernel(0.5),
@@ -378,7 +379,8 @@ def concrete(module):
 def test_no_kernel_is_forgotten():
     ruled = set(contract.registry)
     assert concrete(sk) - ruled == FALLBACK | NOT_A_COVARIANCE
-    assert concrete(ours) - ruled == {Correlation, Independent}  # without hyperparameters
+    # Two without hyperparameters, and one whose gradient is a single matrix.
+    assert concrete(ours) - ruled == {Correlation, Independent, ours.Additive}
 
 
 def test_every_rule_is_tested():

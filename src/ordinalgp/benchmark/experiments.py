@@ -185,7 +185,7 @@ EXPERIMENTS = {
             "Wang and McKenna (2010), Table 1: learning from comparisons",
             datasets=tuple(order.PAIRS),
             bins=(0,),
-            models=("gpla", "gpla2", "gpep", "gpep2", "gpep2-ard", "gpep2-own"),
+            models=("gpla", "gpla2", "gpep", "gpep2", "gpep2-ard", "gpep2-own", "gpep2-sums"),
             trials=20,
             results="order",
             compute=order.compute,

@@ -24,7 +24,7 @@ from ordinalgp.benchmark.report import Part, Table, beside_published, best_of, e
 from ordinalgp.benchmark.scoring import Record
 from ordinalgp.benchmark.summary import figure, published, select
 from ordinalgp.benchmark.tables import present
-from ordinalgp.kernels import Independent
+from ordinalgp.kernels import Additive, Independent
 
 if TYPE_CHECKING:
     from ordinalgp.benchmark.experiments import Experiment
@@ -40,11 +40,12 @@ _TESTS = 20_000
 
 
 def _preference(
-    inference: str, *, gamma: float, ard: bool = False, own: bool = False
+    inference: str, *, gamma: float, ard: bool = False, own: bool = False, sums: bool = False
 ) -> Callable[[int, int], Any]:
     """The kernel of section 3, gamma exp(-d^2 / 2 l^2) for noise 1, from the paper's start.
 
-    ``ard`` has a length scale for each input; ``own`` adds what is particular to each item.
+    ``ard`` has a length scale for each input; ``own`` adds what is particular to each item,
+    ``sums`` functions of one input each.
     """
 
     def build(seed: int, n_inputs: int) -> Any:
@@ -55,6 +56,8 @@ def _preference(
         kernel = ConstantKernel(gamma, (1e-4, 1e6)) * RBF(length, (1e-2, 1e4))
         if own:
             kernel += ConstantKernel(0.1, (1e-4, 1e6)) * Independent()
+        if sums:
+            kernel += ConstantKernel(gamma, (1e-4, 1e6)) * Additive(1.0, (1e-2, 1e4))
         return PreferenceGP(kernel, noise=1.0, inference=inference)
 
     return build
@@ -68,6 +71,7 @@ PREFERENCES = {
     "gpep2": Model("GPEP2", _preference("ep", gamma=np.e)),
     "gpep2-ard": Model("GPEP2, length scales", _preference("ep", gamma=np.e, ard=True)),
     "gpep2-own": Model("GPEP2 and own", _preference("ep", gamma=np.e, own=True)),
+    "gpep2-sums": Model("GPEP2, own, sums", _preference("ep", gamma=np.e, own=True, sums=True)),
 }
 
 
