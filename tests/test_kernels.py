@@ -221,3 +221,6 @@ def test_additive_functions_are_added():
 def test_additive_groups_must_fit():
     with pytest.raises(ValueError, match="size is 2, but X has 3 features"):
         Additive(size=2)(np.zeros((4, 3)))
+    for size in (0, -1, 1.5):
+        with pytest.raises(ValueError, match="size must be a whole number from 1 on, but is"):
+            Additive(size=size)(np.zeros((4, 3)))

@@ -4,6 +4,7 @@ All are ordinary scikit-learn kernels: they add, multiply, exponentiate and clon
 """
 
 from abc import abstractmethod
+from numbers import Integral
 from typing import Literal, overload
 
 import numpy as np
@@ -371,6 +372,8 @@ class Additive(Kernel):
 
     def _scaled(self, X: ArrayLike) -> FloatArray:
         rows = np.atleast_2d(np.asarray(X, dtype=float))
+        if not isinstance(self.size, Integral) or self.size < 1:
+            raise ValueError(f"size must be a whole number from 1 on, but is {self.size!r}.")
         if rows.shape[1] % self.size:
             raise ValueError(
                 f"size is {self.size}, but X has {rows.shape[1]} features, which cannot be divided "
