@@ -62,18 +62,18 @@ def learning() -> None:
     axes[0].set_title(f"Boston, {n} repetitions")
     records = read_records(ROOT / "benchmarks/results/active.jsonl")
     lines = [
-        ("random", "default", "--"),
-        ("information", "default", ":"),
-        ("prediction", "default", "-."),
-        ("prediction", "bounded", "-"),
+        ("random", "default", "--", "0.5"),
+        ("information", "default", "-.", "tab:orange"),
+        ("prediction", "default", ":", "tab:blue"),
+        ("prediction", "bounded", "-", "black"),
     ]
     for ax, name, title in zip(axes[1:], ("sine", "boston"), ("Sine", "Boston"), strict=True):
-        for strategy, model, style in lines:
+        for strategy, model, style, color in lines:
             found = curve(records, name, strategy, model)
             if found is not None:
                 sizes, error, count = found
                 label = strategy if model == "default" else f"{strategy}, {model}"
-                ax.plot(sizes, 100 * error, style, color="black", label=label)
+                ax.plot(sizes, 100 * error, style, color=color, label=label)
                 ax.set_title(f"{title}, {count} repetitions")
         ax.set(xlabel="comparisons", ylabel="wrong pairs (%)", ylim=(0, None))
         ax.legend()
