@@ -10,7 +10,12 @@ from typing import Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
-from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
+from sklearn.gaussian_process.kernels import (
+    Hyperparameter,
+    Kernel,
+    NormalizedKernelMixin,
+    StationaryKernelMixin,
+)
 
 from ordinalgp._typing import FloatArray
 
@@ -230,7 +235,7 @@ class Correlation(_InnerProduct):
         return f"{type(self).__name__}()"
 
 
-class Independent(Kernel):
+class Independent(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     r"""Every distinct row has a value of its own: ``k(x, x') = 1`` if ``x = x'``, else 0.
 
     For items without features, with numbers that tell them apart as the only column; and, added to
@@ -277,29 +282,11 @@ class Independent(Kernel):
         K = same.astype(float)
         return (K, np.empty((*K.shape, 0))) if eval_gradient else K
 
-    def diag(self, X: ArrayLike) -> FloatArray:
-        """Return ones.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            The argument.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return np.ones(len(np.atleast_2d(np.asarray(X, dtype=float))))
-
-    def is_stationary(self) -> bool:
-        """Return True: it depends on ``x - x'`` alone."""
-        return True
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
 
-class Additive(Kernel):
+class Additive(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
     r"""A sum of functions of one feature each, or of a few: ``k = mean_g RBF(x_g, x'_g)``.
 
     Each group g of neighbouring features has a smooth function of its own and they are added, as
@@ -380,24 +367,6 @@ class Additive(Kernel):
                 "into groups of it. Give a size that divides their number, such as 1."
             )
         return np.clip(rows / self.length_scale, -1e140, 1e140)  # squares stay finite
-
-    def diag(self, X: ArrayLike) -> FloatArray:
-        """Return ones.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            The argument.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        return np.ones(len(np.atleast_2d(np.asarray(X, dtype=float))))
-
-    def is_stationary(self) -> bool:
-        """Return True: it depends on ``x - x'`` alone."""
-        return True
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length_scale={self.length_scale:.3g}, size={self.size})"
