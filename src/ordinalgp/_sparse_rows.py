@@ -93,7 +93,10 @@ class _Evaluate:
     centres: FloatArray
 
     def __call__(self, rows: slice, index: IntArray) -> FloatArray:
-        columns: FloatArray = self.kernel(self.rows[rows], self.centres[index])
+        wanted = self.rows[rows]
+        if not len(index):  # not every kernel takes none
+            return np.empty((len(wanted), 0))
+        columns: FloatArray = self.kernel(wanted, self.centres[index])
         return columns
 
 

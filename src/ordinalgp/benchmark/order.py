@@ -37,15 +37,24 @@ PAIRS = {
 }
 CURVE = {"boston_housing": tuple(range(100, 1001, 100))}
 _TESTS = 20_000
+_LITTLE = 0.1  # noise of a comparison beside that of its items, which is one
 
 
 def _preference(
-    inference: str, *, gamma: float, ard: bool = False, own: bool = False, sums: bool = False
+    inference: str,
+    *,
+    gamma: float,
+    ard: bool = False,
+    own: bool = False,
+    items: bool = False,
+    sums: bool = False,
 ) -> Callable[[int, int], Any]:
     """The kernel of section 3, gamma exp(-d^2 / 2 l^2) for noise 1, from the paper's start.
 
-    ``ard`` has a length scale for each input; ``own`` adds what is particular to each item,
-    ``sums`` functions of one input each.
+    ``ard`` has a length scale for each input; ``own`` adds what is particular to each item, with a
+    variance to be learned; ``items`` gives the noise to the items, the same in every comparison,
+    instead of to the comparisons, and so has the paper's two hyperparameters; ``sums`` adds
+    functions of one input each.
     """
 
     def build(seed: int, n_inputs: int) -> Any:
@@ -56,9 +65,11 @@ def _preference(
         kernel = ConstantKernel(gamma, (1e-4, 1e6)) * RBF(length, (1e-2, 1e4))
         if own:
             kernel += ConstantKernel(0.1, (1e-4, 1e6)) * Independent()
+        if items:
+            kernel += Independent()
         if sums:
             kernel += ConstantKernel(gamma, (1e-4, 1e6)) * Additive(1.0, (1e-2, 1e4))
-        return PreferenceGP(kernel, noise=1.0, inference=inference)
+        return PreferenceGP(kernel, noise=_LITTLE if items else 1.0, inference=inference)
 
     return build
 
@@ -72,6 +83,10 @@ PREFERENCES = {
     "gpep2-ard": Model("GPEP2, length scales", _preference("ep", gamma=np.e, ard=True)),
     "gpep2-own": Model("GPEP2 and own", _preference("ep", gamma=np.e, own=True)),
     "gpep2-sums": Model("GPEP2, own, sums", _preference("ep", gamma=np.e, own=True, sums=True)),
+    "gpep2-items": Model("GPEP2, noise of items", _preference("ep", gamma=np.e, items=True)),
+    "gpep2-items-sums": Model(
+        "GPEP2, noise of items, sums", _preference("ep", gamma=np.e, items=True, sums=True)
+    ),
 }
 
 
