@@ -14,7 +14,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, PairwiseKernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -231,6 +231,16 @@ def test_grid_search_over_the_kernel():
     assert found.best_params_["kernel"] == RBF(1.5)
 
 
+def test_kernels_that_refuse_to_be_asked_for_nothing():
+    X, y = make_data(60)
+    kernel = PairwiseKernel(gamma=0.3, metric="laplacian")
+    with pytest.raises(ValueError, match="0 sample"):
+        kernel(X, X[:0])
+    model = quick(kernel=kernel, tol=1e3).fit(X, y)  # no candidate is worth as much
+    assert model.converged_
+    assert 1 <= len(model.relevance_) <= 3  # those of the start
+
+
 # ------------------------------------------------------------------------ memory and growth
 
 
@@ -255,7 +265,7 @@ def test_many_rows_stay_within_the_memory_limit():
     code = """
 import resource
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, PairwiseKernel
 from ordinalgp import SparseBayesOrdinalClassifier
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20000, 2))

@@ -71,6 +71,17 @@ def test_few_comparisons_of_easy_items_are_learned(monkeypatch):
     assert found["zero_one_all"] <= (1 - share) * found["zero_one"] + share * 0.05
 
 
+def test_noise_of_items_is_the_same_in_every_comparison():
+    X = np.array([[0.0], [1.0], [2.0]])
+    model = order.PREFERENCES["gpep2-items"].build(0, 1)
+    assert len(model.kernel.theta) == 2  # as many as the paper has
+    flat = model.kernel.clone_with_theta(np.log([1e-4, 1.0]))
+    model.set_params(kernel=flat, optimizer=None).fit(X, [[0, 1]])
+    # Of three equal items the winner of one comparison is the best of all in two cases of three
+    # that are left, where noise of comparisons would leave a half.
+    assert_allclose(model.comparison_proba(X[:1], X[2:]), 2 / 3, atol=1e-3)
+
+
 def asked(strategy: str, path: list[list[float]], seed: int = 1) -> dict:
     run = {"problem": "sine", "model": "default", "strategy": strategy, "seed": seed}
     return run | {"path": path}
