@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier, metrics
-from ordinalgp.kernels import ARDLinear
+from ordinalgp.kernels import ARDLinear, Exponential
 
 from .table_cases import LEVELS, encoded, school, write_csv
 
@@ -136,14 +136,18 @@ def test_new_rows_are_encoded_as_in_training(run, tmp_path, files):
     assert found["line"].tolist() == list(range(2, 22))
 
 
-@pytest.mark.parametrize("kernel", ["ard", "linear"])
+@pytest.mark.parametrize("kernel", ["ard", "linear", "exponential"])
 def test_kernels(kernel, run, files):
     columns, grade = school()
     run("fit", files(), "-t", "grade", "--categories", ",".join(LEVELS), "--kernel", kernel)
     X = encoded(columns)
     d = X.shape[1]
-    start = RBF([np.sqrt(d)] * d, (1e-3, 1e5)) if kernel == "ard" else ARDLinear([1 / d] * d)
-    model = OrdinalGPClassifier(start, categories=LEVELS).fit(X, labels("texts", grade))
+    starts = {
+        "ard": RBF([np.sqrt(d)] * d, (1e-3, 1e5)),
+        "linear": ARDLinear([1 / d] * d),
+        "exponential": Exponential(2 * d, (1e-3, 1e5)),
+    }
+    model = OrdinalGPClassifier(starts[kernel], categories=LEVELS).fit(X, labels("texts", grade))
     loaded = ordinalgp.load("model.ogp")
     assert_allclose(loaded.category_proba(columns), model.category_proba(X), rtol=0, atol=1e-12)
 
@@ -277,6 +281,19 @@ def test_predict_visits_every_row_once(model, run, files, monkeypatch):
     assert visits == [48]
     found = pd.read_csv("out.csv", dtype=str)[[f"p_{level}" for level in LEVELS]]
     assert_array_equal(found.to_numpy(dtype=object).astype(float), expected)  # to the last digit
+
+
+@pytest.mark.parametrize(
+    ("word", "kernel"), [(None, "auto"), ("rbf", "gaussian"), ("exponential", "exponential")]
+)
+def test_a_sparse_model_finds_its_width(word, kernel, run, files):
+    order = ["--categories", ",".join(LEVELS), "--model", "sparse"]
+    given = [] if word is None else ["--kernel", word]
+    assert run("fit", files(), "-t", "grade", *order, *given)[0] == 0
+    fitted = ordinalgp.load("model.ogp").classifier_
+    assert fitted.kernel == kernel
+    widths, values = fitted.width_path_.T
+    assert fitted.kernel_.length_scale == widths[values.argmax()]
 
 
 def test_version(run):
@@ -433,6 +450,8 @@ def test_wrong_options(fails, ready):
     fit = ["fit", "train.csv", "-t", "grade", "--categories", ",".join(LEVELS)]
     assert "--model must be one of gp, laplace" in fails(*fit, "--model", "svm")
     assert "--kernel must be one of rbf, ard, linear" in fails(*fit, "--kernel", "cubic")
+    sparse = (*fit, "--model", "sparse")
+    assert "--kernel must be one of rbf, exponential, auto" in fails(*sparse, "--kernel", "ard")
     assert "--decision must be one of" in fails(*fit, "--decision", "guess")
     assert "--on-bad-rows must be one of error, skip" in fails(*fit, "--on-bad-rows", "fix")
     assert "--separator must be one character" in fails(*fit, "--separator", "ab")

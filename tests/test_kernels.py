@@ -10,10 +10,10 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, Kernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, WhiteKernel
 
 from ordinalgp import kernels
-from ordinalgp.kernels import Additive, ARDLinear, Correlation, Independent
+from ordinalgp.kernels import Additive, ARDLinear, Correlation, Exponential, Independent
 
 CASES = {
     "linear": ARDLinear(0.5),
@@ -25,6 +25,8 @@ CASES = {
     "additive": Additive(0.7),
     "additive-groups": Additive(2.0, (1e-2, 1e2), size=5),
     "additive-fixed": Additive(0.7, "fixed"),
+    "exponential": Exponential(3.0),
+    "exponential-fixed": Exponential(3.0, "fixed"),
 }
 GAPPY = np.array(
     [
@@ -107,7 +109,7 @@ def test_arithmetic(kernel, X):
     assert (
         combined.is_stationary()
         == kernel.is_stationary()
-        == isinstance(kernel, (Additive, Independent))
+        == isinstance(kernel, (Additive, Exponential, Independent))
     )
     assert (kernel * kernel)(X).shape == (6, 6)
 
@@ -224,3 +226,24 @@ def test_additive_groups_must_fit():
     for size in (0, -1, 1.5):
         with pytest.raises(ValueError, match="size must be a whole number from 1 on, but is"):
             Additive(size=size)(np.zeros((4, 3)))
+
+
+# -- Exponential ----------------------------------------------------------------------------------
+
+
+def test_exponential_is_the_product_over_features():
+    X, Y = np.random.default_rng(0).normal(size=(2, 7, 3))
+    parts = [Matern(0.8, nu=0.5)(X[:, [i]], Y[:, [i]]) for i in range(3)]
+    assert_allclose(Exponential(0.8)(X, Y), np.prod(parts, axis=0))
+
+
+def test_exponential_functions_have_kinks():
+    """A step to either side changes the function by the square root of the step, not by it."""
+    steps = np.array([1e-2, 1e-4, 1e-6])
+    far = Exponential()(np.zeros((1, 1)), steps[:, None])[0]
+    assert_allclose(2 - 2 * far, 2 * steps, rtol=0.01)  # the variance of the difference
+
+
+def test_exponential_stays_finite_at_any_distance():
+    X = np.array([[0.0, 1e300], [1e-300, -1e300]])
+    assert_array_equal(Exponential(1e-3)(X), np.eye(2))

@@ -34,7 +34,7 @@ from ordinalgp import (
     load,
     persistence,
 )
-from ordinalgp.kernels import Additive, ARDLinear, Correlation, Independent
+from ordinalgp.kernels import Additive, ARDLinear, Correlation, Exponential, Independent
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 3))
@@ -275,6 +275,7 @@ KERNELS = {
     "Correlation": Correlation(),
     "DotProduct": DotProduct(0.5, "fixed"),
     "ExpSineSquared": sk.ExpSineSquared(1.0, 2.0),
+    "Exponential": Exponential(0.5, (0.1, 10.0)),
     "Exponentiation": RBF() ** 1.5,
     "Independent": Independent(),
     "Matern": Matern(np.array([1.0, 2.0]), np.array([[1, 2], [3, 4.0]]), nu=np.inf),

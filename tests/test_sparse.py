@@ -24,6 +24,7 @@ import ordinalgp
 from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier, _sparse_training, sparse
 from ordinalgp._validation import check_bytes
 from ordinalgp._width import search_width
+from ordinalgp.kernels import Exponential
 from ordinalgp.metrics import make_ordinal_scorer
 
 LEVELS = ["low", "mid", "high"]  # alphabetical order is high, low, mid
@@ -231,6 +232,67 @@ def test_grid_search_over_the_kernel():
     assert found.best_params_["kernel"] == RBF(1.5)
 
 
+def drawn_from(kernel, n=150):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    f = 3 * np.linalg.cholesky(kernel(X) + 1e-8 * np.eye(n)) @ rng.normal(size=n)
+    f += 0.3 * rng.normal(size=n)
+    return X, np.searchsorted(np.quantile(f, [0.25, 0.5, 0.75]), f)
+
+
+@pytest.mark.parametrize("truth", [RBF(1.0), Exponential(4.0)])
+def test_the_evidence_finds_the_kind_of_function(truth):
+    X, y = drawn_from(truth)
+    models = {
+        word: SparseBayesOrdinalClassifier(word, random_state=0).fit(X, y)
+        for word in (None, "gaussian", "exponential", "auto")
+    }
+    assert_array_equal(models[None].alpha_, models["gaussian"].alpha_)
+    found = {type(models[word].kernel_): models[word] for word in ("gaussian", "exponential")}
+    assert set(found) == {RBF, Exponential}
+    best = max(found.values(), key=lambda model: model.width_path_[:, 1].max())
+    assert type(models["auto"].kernel_) is type(best.kernel_) is type(truth)
+    assert_array_equal(models["auto"].category_proba(X), best.category_proba(X))
+    assert_array_equal(models["auto"].width_path_, best.width_path_)
+
+
+def test_kinds_of_functions_are_compared_on_the_same_rows(few_rows, monkeypatch):
+    """On other rows each, their evidences could not be compared."""
+    seen = []
+    compared = _sparse_training._Search.run
+
+    def run(self, stage, family, *rest):
+        found = compared(self, stage, family, *rest)
+        seen.append((stage.n_rows, family, found.model.index))
+        return found
+
+    monkeypatch.setattr(_sparse_training._Search, "run", run)
+    draws = []
+    draw = _sparse_training.draw_candidates
+    monkeypatch.setattr(
+        _sparse_training, "draw_candidates", lambda *a: draws.append(draw(*a)) or draws[-1]
+    )
+    X, y = drawn_from(Exponential(4.0), 160)
+    model = SparseBayesOrdinalClassifier("auto", random_state=0).fit(X, y)
+    assert [each[:2] for each in seen[:2]] == [(40, RBF), (40, Exponential)]
+    assert_array_equal(draws[0], draws[2])  # rows, then candidates, of each search
+    assert_array_equal(draws[1], draws[3])
+    assert seen[2][:2] == (800, type(model.kernel_))  # more rows have the last word on the width
+    assert model.width_rows_ == 160
+
+
+def test_the_kind_of_function_is_chosen_again_with_more_rows(tmp_path):
+    X, y = drawn_from(Exponential(4.0), 250)
+    model = SparseBayesOrdinalClassifier("auto", random_state=0)
+    model.partial_fit(X[:60], y[:60], classes=[0, 1, 2, 3])
+    model.save(tmp_path / "m.ogp")
+    model = ordinalgp.load(tmp_path / "m.ogp")
+    assert model.kernel == "auto"
+    model.partial_fit(X[60:], y[60:])
+    assert type(model.kernel_) is Exponential
+    assert model.width_rows_ == 250
+
+
 def test_kernels_that_refuse_to_be_asked_for_nothing():
     X, y = make_data(60)
     kernel = PairwiseKernel(gamma=0.3, metric="laplacian")
@@ -379,8 +441,10 @@ def test_bad_options_say_what_to_do(options, message):
 
 def test_bad_kernel_and_bad_input():
     X, y = make_data(20)
-    with pytest.raises(TypeError, match="kernel must be one scikit-learn kernel"):
+    with pytest.raises(ValueError, match="kernel must be one of 'gaussian', 'exponential', 'auto'"):
         quick(kernel="rbf").fit(X, y)
+    with pytest.raises(TypeError, match="kernel must be one scikit-learn kernel"):
+        quick(kernel=RBF).fit(X, y)
     with pytest.raises(ValueError, match="at least 2 classes"):
         quick().fit(X, np.zeros(20))
     with pytest.raises(ValueError, match="say how its labels are ordered"):

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -78,7 +79,8 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
                 f"X is a {type(X).__name__}, which can be read only once, but an array is needed "
                 "(for OrdinalGPClassifier, or a function that returns a new iterator of chunks)."
             )
-        gaps = self.kernel is not None and allows_missing(self.kernel)
+        # None and words are kernels of numbers.
+        gaps = isinstance(self.kernel, Kernel) and allows_missing(self.kernel)
         finite = "allow-nan" if gaps else True
         checked: FloatArray = validate_data(
             self, X, reset=reset, dtype=precisions, ensure_all_finite=finite

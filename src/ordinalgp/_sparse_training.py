@@ -1,5 +1,7 @@
 """Where the training of a sparse model begins: its kernel's width, first functions, limits."""
 
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +14,9 @@ from ordinalgp._validation import spread
 from ordinalgp._width import search_width
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.sparse_bayes import Relevant, SparseTask, train
+from ordinalgp.kernels import Exponential
 
+FAMILIES: dict[str, type[RBF] | type[Exponential]] = {"gaussian": RBF, "exponential": Exponential}
 GRID_ROWS, MOST_WIDTH_ROWS = 2000, 8000  # that choose the width
 _MATRIX_SHARE = 0.75  # of the memory limit, for the basis matrix; the rest is for what it becomes
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
@@ -70,11 +74,16 @@ _MANY = _Stage(MOST_WIDTH_ROWS, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
 class ChosenWidth:
     """The best width's kernel and model, with all that were tried."""
 
-    kernel: RBF
+    kernel: RBF | Exponential
     model: Relevant
     path: FloatArray
     """widths, ascending, and what each was judged by, (k, 2)"""
     n_rows: int
+
+    @property
+    def value(self) -> float:
+        """What the best was judged by."""
+        return float(self.path[:, 1].max())
 
 
 def first_model(
@@ -93,51 +102,73 @@ def choose_width(
     limits: Limits,
     rng: np.random.RandomState,
     n_jobs: int | None,
-    width: float | None = None,
+    families: Sequence[str],
+    known: RBF | Exponential | None = None,
 ) -> ChosenWidth:
     """Choose by the evidence of some rows over a grid, and of more rows around the best there.
 
-    Given ``width``, the model's own, many rows try its neighbours alone. All trials begin with the
-    functions of ``model``, or with those of the grid's best.
+    Of several ``families`` of functions the one of the larger evidence on those first rows goes
+    on. Given ``known``, the model's own kernel, many rows try its neighbours alone. All trials
+    begin with the functions of ``model``, or with those of the grid's best.
     """
-    if len(rows.codes) <= _FEW.n_rows:
-        return _search(_FEW, rows, model, limits, rng, n_jobs)
-    if width is None:
-        found = _search(replace(_FEW, refinements=()), rows, model, limits, rng, n_jobs)
-        width, model = found.kernel.length_scale, found.model
-    return _search(_MANY, rows, model, limits, rng, n_jobs, width)
+    search = _Search(rows, limits, n_jobs)
+    enough = len(rows.codes) <= _FEW.n_rows
+    if known is None or enough:
+        stage = _FEW if enough else replace(_FEW, refinements=())
+        same = [rng, *(deepcopy(rng) for _ in families[1:])]  # the same rows for all
+        found = [
+            search.run(stage, FAMILIES[family], model, draw)
+            for family, draw in zip(families, same, strict=True)
+        ]
+        best = max(found, key=lambda each: each.value)
+        if enough:
+            return best
+        known, model = best.kernel, best.model
+    return search.run(_MANY, type(known), model, rng, known.length_scale)
 
 
-def _search(
-    stage: _Stage,
-    rows: SparseRows,
-    model: Relevant,
-    limits: Limits,
-    rng: np.random.RandomState,
-    n_jobs: int | None,
-    width: float | None = None,
-) -> ChosenWidth:
-    """Try widths on some of the rows, from the functions of ``model``."""
-    first = np.flatnonzero(np.isin(rows.latent, model.index))
-    few = rows.take(draw_candidates(len(rows.codes), stage.n_rows, first, rng))
-    place = places(few.first_row, rows.first_row)
-    inside = np.searchsorted(place, model.index)
-    offered = draw_candidates(len(few.inputs), stage.n_candidates, inside, rng)
-    start = replace(model, index=np.searchsorted(offered, inside))
-    if width is None:
-        width = np.sqrt(few.inputs.shape[1]) * (spread(few.inputs) or 1.0)
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What every search for a width has in common."""
 
-    def trial(width: float) -> tuple[float, Relevant]:
-        if extreme(RBF(width), few.inputs) is not None:
-            return -np.inf, start
-        task = stage.bound(limits).task(few, offered, RBF(width))
-        found = train(task, start, grow=True)
-        return found.value - _WIDTH_COST * len(found.model.index), found.model
+    rows: SparseRows
+    limits: Limits
+    n_jobs: int | None
 
-    found = search_width(trial, width, n_jobs, stage.grid, stage.refinements)
-    path = np.column_stack([found.widths, found.values])
-    best = replace(found.model, index=place[offered[found.model.index]])
-    return ChosenWidth(RBF(found.best), best, path, len(few.codes))
+    def run(
+        self,
+        stage: _Stage,
+        family: type[RBF] | type[Exponential],
+        model: Relevant,
+        rng: np.random.RandomState,
+        width: float | None = None,
+    ) -> ChosenWidth:
+        """Try widths on some of the rows, from the functions of ``model``."""
+        first = np.flatnonzero(np.isin(self.rows.latent, model.index))
+        few = self.rows.take(draw_candidates(len(self.rows.codes), stage.n_rows, first, rng))
+        place = places(few.first_row, self.rows.first_row)
+        inside = np.searchsorted(place, model.index)
+        offered = draw_candidates(len(few.inputs), stage.n_candidates, inside, rng)
+        start = replace(model, index=np.searchsorted(offered, inside))
+        limits = stage.bound(self.limits)
+
+        def trial(width: float) -> tuple[float, Relevant]:
+            if extreme(family(width), few.inputs) is not None:
+                return -np.inf, start
+            found = train(limits.task(few, offered, family(width)), start, grow=True)
+            return found.value - _WIDTH_COST * len(found.model.index), found.model
+
+        first_width = first_width_of(family, few.inputs) if width is None else width
+        found = search_width(trial, first_width, self.n_jobs, stage.grid, stage.refinements)
+        path = np.column_stack([found.widths, found.values])
+        best = replace(found.model, index=place[offered[found.model.index]])
+        return ChosenWidth(family(found.best), best, path, len(few.codes))
+
+
+def first_width_of(family: type[RBF] | type[Exponential], inputs: FloatArray) -> float:
+    """Where a grid of widths has its middle: some distance that two rows have."""
+    d = inputs.shape[1]  # differences of all features are added, or their squares
+    return float((np.sqrt(d) if family is RBF else 2 * d) * (spread(inputs) or 1.0))
 
 
 def whole_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:

@@ -52,6 +52,7 @@ def kernels(d):
         "linear-ard": ARDLinear(1.0 / scales),
         "correlation": Correlation(),
         "additive": ours.Additive(0.8) + 0.5 * ours.Additive(2.0),
+        "exponential": ours.Exponential(0.8) + 0.5 * ours.Exponential(2.0),
         "sine": ExpSineSquared(1.1, 2.3),
         "scaled": 2.0 * RBF(scales),
         "scaled-right": Matern(0.8 * base, nu=1.5) * ConstantKernel(0.5),
@@ -379,8 +380,9 @@ def concrete(module):
 def test_no_kernel_is_forgotten():
     ruled = set(contract.registry)
     assert concrete(sk) - ruled == FALLBACK | NOT_A_COVARIANCE
-    # Two without hyperparameters, and one whose gradient is a single matrix.
-    assert concrete(ours) - ruled == {Correlation, Independent, ours.Additive}
+    # Two without hyperparameters, and two whose gradient is a single matrix.
+    single = {ours.Additive, ours.Exponential}
+    assert concrete(ours) - ruled == {Correlation, Independent} | single
 
 
 def test_every_rule_is_tested():

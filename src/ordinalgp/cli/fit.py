@@ -28,14 +28,13 @@ from ordinalgp.cli.common import (
     tell_skipped,
     words,
 )
-from ordinalgp.cli.models import available, make
+from ordinalgp.cli.models import KERNEL_WORDS, available, make
 from ordinalgp.cli.progress import watching
 from ordinalgp.cli.show import print_summary
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadRows
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.large import encode_file, is_large
-from ordinalgp.tables.model import KERNELS
 from ordinalgp.tables.reading import Format
 from ordinalgp.tables.source import Source
 from ordinalgp.tables.summary import summarise
@@ -49,10 +48,11 @@ Categories = Annotated[
     typer.Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest."),
 ]
 Kernel = Annotated[
-    str,
+    str | None,
     typer.Option(
-        metavar="|".join(KERNELS),
-        help="One length scale; one for each feature (shows which matter); linear.",
+        metavar="|".join(KERNEL_WORDS),
+        help="One length scale; one for each feature (shows which matter), the usual; linear; "
+        "functions with kinks. For sparse: rbf, exponential, or auto, the better one.",
     ),
 ]
 Decision = Annotated[
@@ -92,7 +92,7 @@ def fit(
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file.")] = Path("model.ogp"),
     categories: Categories = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(available())}.")] = "gp",
-    kernel: Kernel = "ard",
+    kernel: Kernel = None,
     decision: Decision = "mode",
     drop: Drop = None,
     nominal: Nominal = None,
@@ -112,7 +112,6 @@ def fit(
     smaller ones.
     """
     started = time.perf_counter()
-    check_choice("--kernel", kernel, KERNELS)
     check_choice("--decision", decision, DECISIONS)
     rows = bad_rows(on_bad_rows, table)
     style = Format(separator_named(separator), decimal, encoding)
@@ -125,12 +124,12 @@ def fit(
         tuple(words(numeric)),
         style,
     )
-    classifier = make(model, decision=decision, verbose=2, random_state=0)
+    classifier, word = make(model, kernel, decision=decision, verbose=2, random_state=0)
     if is_large(table) and "inducing" in classifier.get_params():
         classifier.set_params(checkpoint=checkpoint)
-        fitted = fit_large(source, rows, classifier, kernel, output)
+        fitted = fit_large(source, rows, classifier, word, output)
     else:
-        fitted = fit_small(source, rows, classifier, kernel)
+        fitted = fit_small(source, rows, classifier, word)
     _finish(fitted, source, rows, output, started, as_json)
 
 
@@ -153,7 +152,7 @@ def _finish(
     print(f"\nSaved in {output} after {seconds:.1f} s.")
 
 
-def fit_small(source: Source, rows: BadRows, classifier: Any, kernel: str) -> TableModel:
+def fit_small(source: Source, rows: BadRows, classifier: Any, kernel: str | None) -> TableModel:
     """Fit a table that is read as a whole."""
     X, y, order = source.read(rows)
     classifier.set_params(categories=order)
@@ -163,7 +162,7 @@ def fit_small(source: Source, rows: BadRows, classifier: Any, kernel: str) -> Ta
 
 
 def fit_large(
-    source: Source, rows: BadRows, classifier: Any, kernel: str, output: Path
+    source: Source, rows: BadRows, classifier: Any, kernel: str | None, output: Path
 ) -> TableModel:
     """Fit a table in batches; its encoded rows lie beside the model for the time being."""
     folder = output.absolute().parent

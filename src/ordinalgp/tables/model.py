@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray
 from ordinalgp._validation import check_option, class_positions
 from ordinalgp.gp import OrdinalGPClassifier
-from ordinalgp.kernels import ARDLinear
+from ordinalgp.kernels import ARDLinear, Exponential
 from ordinalgp.tables.cells import BadCell, BadRows, Table, as_table
 from ordinalgp.tables.encoding import Encoder, inspect, learn
 
-KERNELS = ("rbf", "ard", "linear")
+KERNELS = ("rbf", "ard", "linear", "exponential")
 
 
 class TableModel(BaseEstimator):
@@ -31,9 +31,10 @@ class TableModel(BaseEstimator):
     ----------
     classifier : estimator, default=None
         Any classifier of this package; None is ``OrdinalGPClassifier()``.
-    kernel : {"rbf", "ard", "linear"}, default=None
-        Kernel for the encoded features: one length scale, a length scale for each feature, or a
-        linear kernel with a relevance for each. None keeps the classifier's own.
+    kernel : {"rbf", "ard", "linear", "exponential"}, default=None
+        Kernel for the encoded features: one length scale, a length scale for each feature, a
+        linear kernel with a relevance for each, or functions with kinks and one length scale. None
+        keeps the classifier's own.
     nominal, numeric : collections of str, default=()
         Columns that are to be nominal or numeric whatever they look like.
     target : str, default=None
@@ -289,6 +290,8 @@ def kernel_named(name: str, n_features: int) -> Any:
         return ARDLinear(np.full(n_features, 1 / n_features))
     length = np.sqrt(n_features)
     bounds = (1e-3, 1e5)
+    if name == "exponential":
+        return Exponential(2.0 * n_features, length_scale_bounds=bounds)
     if name == "ard":
         return RBF(np.full(n_features, length), length_scale_bounds=bounds)
     return RBF(length, length_scale_bounds=bounds)

@@ -1,35 +1,14 @@
-"""The kernels of the papers that scikit-learn lacks.
-
-All are ordinary scikit-learn kernels: they add, multiply, exponentiate and clone like the others.
-"""
+"""Inner products of explicit features: linear functions, and correlation."""
 
 from abc import abstractmethod
-from numbers import Integral
 from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial.distance import cdist
-from sklearn.gaussian_process.kernels import (
-    Hyperparameter,
-    Kernel,
-    NormalizedKernelMixin,
-    StationaryKernelMixin,
-)
+from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from ordinalgp._typing import FloatArray
-
-__all__ = ["ARDLinear", "Additive", "Correlation", "Independent"]
-
-Bounds = tuple[float, float] | ArrayLike | Literal["fixed"]
-
-
-def _refuse_gradient(eval_gradient: bool) -> None:
-    if eval_gradient:
-        raise ValueError(
-            "eval_gradient=True was given together with Y, but the gradient is defined for "
-            "k(X, X) only. Leave out Y or set eval_gradient=False."
-        )
+from ordinalgp.kernels._common import Bounds, refuse_gradient
 
 
 class _InnerProduct(Kernel):
@@ -78,7 +57,7 @@ class _InnerProduct(Kernel):
         if Y is None:
             K = Z @ Z.T
             return (K, self._gradient(K, Z)) if eval_gradient else K
-        _refuse_gradient(eval_gradient)
+        refuse_gradient(eval_gradient)
         return Z @ self._z(Y).T
 
     def diag(self, X: ArrayLike) -> FloatArray:
@@ -233,140 +212,3 @@ class Correlation(_InnerProduct):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
-
-
-class Independent(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
-    r"""Every distinct row has a value of its own: ``k(x, x') = 1`` if ``x = x'``, else 0.
-
-    For items without features, with numbers that tell them apart as the only column; and, added to
-    another kernel, for what is particular to an item beyond its features. Unlike ``WhiteKernel``,
-    which is new noise at each call, it remembers: the same row has the same value again.
-
-    Examples
-    --------
-    >>> from ordinalgp.kernels import Independent
-    >>> Independent()([[0.0], [1.0]], [[1.0], [2.0]])
-    array([[0., 0.],
-           [1., 0.]])
-    """
-
-    def __init__(self) -> None:
-        pass  # scikit-learn reads the parameters, none here, from this signature
-
-    def __call__(
-        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Return ``k(X, Y)``, and its gradient, which has no entries, if asked.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            The left argument.
-        Y : array of shape (m, n_features), default=None
-            The right argument; None means ``X``.
-        eval_gradient : bool, default=False
-            Whether to return the gradient too.
-
-        Returns
-        -------
-        K : array of shape (n, m)
-        K_gradient : array of shape (n, n, 0)
-            Only with ``eval_gradient=True``.
-        """
-        _refuse_gradient(eval_gradient and Y is not None)
-        left = np.atleast_2d(np.asarray(X, dtype=float))
-        right = left if Y is None else np.atleast_2d(np.asarray(Y, dtype=float))
-        same = np.ones((len(left), len(right)), dtype=bool)
-        for a, b in zip(left.T, right.T, strict=True):
-            same &= a[:, None] == b
-        K = same.astype(float)
-        return (K, np.empty((*K.shape, 0))) if eval_gradient else K
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
-
-
-class Additive(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
-    r"""A sum of functions of one feature each, or of a few: ``k = mean_g RBF(x_g, x'_g)``.
-
-    Each group g of neighbouring features has a smooth function of its own and they are added, as
-    the places of a molecule, the questions of a form or the terms of a price often are. With many
-    features and few observations this learns more than one function of all of them; add ``RBF``
-    for what features do together. One length scale for all, so that inputs should be standardised.
-
-    Parameters
-    ----------
-    length_scale : float, default=1.0
-        The length scale of every function; about the square root of ``size`` is a good start.
-    length_scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
-        Where the optimiser may look for it; "fixed" keeps it as given.
-    size : int, default=1
-        Number of neighbouring features in a group; it divides the number of features.
-
-    Examples
-    --------
-    >>> from ordinalgp.kernels import Additive
-    >>> Additive()([[0.0, 0.0], [0.0, 9.0]]).round(3)
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
-
-    def __init__(
-        self, length_scale: float = 1.0, length_scale_bounds: Bounds = (1e-5, 1e5), size: int = 1
-    ) -> None:
-        self.length_scale = length_scale
-        self.length_scale_bounds = length_scale_bounds
-        self.size = size
-
-    @property
-    def hyperparameter_length_scale(self) -> Hyperparameter:
-        """The specification that optimisers read."""
-        return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
-
-    def __call__(
-        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Return ``k(X, Y)``, and its gradient in ``theta`` if asked.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            The left argument.
-        Y : array of shape (m, n_features), default=None
-            The right argument; None means ``X``.
-        eval_gradient : bool, default=False
-            Whether to return the gradient too.
-
-        Returns
-        -------
-        K : array of shape (n, m)
-        K_gradient : array of shape (n, n, n_dims)
-            Only with ``eval_gradient=True``.
-        """
-        _refuse_gradient(eval_gradient and Y is not None)
-        left = self._scaled(X)
-        right = left if Y is None else self._scaled(Y)
-        groups = range(0, left.shape[1], self.size)
-        K, slope = np.zeros((2, len(left), len(right)))
-        for i in groups:
-            r2 = cdist(left[:, i : i + self.size], right[:, i : i + self.size], "sqeuclidean")
-            part = np.exp(-0.5 * r2) / len(groups)
-            K += part
-            if eval_gradient:  # d exp(-r^2 / 2) / d log(length_scale), as r ~ 1 / length_scale
-                slope += part * r2
-        fixed = self.hyperparameter_length_scale.fixed
-        return (K, slope[:, :, None][:, :, : int(not fixed)]) if eval_gradient else K
-
-    def _scaled(self, X: ArrayLike) -> FloatArray:
-        rows = np.atleast_2d(np.asarray(X, dtype=float))
-        if not isinstance(self.size, Integral) or self.size < 1:
-            raise ValueError(f"size must be a whole number from 1 on, but is {self.size!r}.")
-        if rows.shape[1] % self.size:
-            raise ValueError(
-                f"size is {self.size}, but X has {rows.shape[1]} features, which cannot be divided "
-                "into groups of it. Give a size that divides their number, such as 1."
-            )
-        return np.clip(rows / self.length_scale, -1e140, 1e140)  # squares stay finite
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(length_scale={self.length_scale:.3g}, size={self.size})"

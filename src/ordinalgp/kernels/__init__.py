@@ -1,0 +1,10 @@
+"""The kernels of the papers that scikit-learn lacks.
+
+All are ordinary scikit-learn kernels: they add, multiply, exponentiate and clone like the others.
+"""
+
+from ordinalgp.kernels._distances import Additive, Exponential
+from ordinalgp.kernels._identity import Independent
+from ordinalgp.kernels._inner_products import ARDLinear, Correlation
+
+__all__ = ["ARDLinear", "Additive", "Correlation", "Exponential", "Independent"]
