@@ -16,7 +16,7 @@ from ordinalgp import __version__
 RESULTS = ROOT / "benchmarks" / "results"
 NAMES = {name: file.split(".")[0] for name, (file, _) in SETS.items()}
 NAMES["synthetic"] = "isbor_synthetic"
-MODELS = ("isbor", "sbor", "ep")
+MODELS = ("isbor", "isbor-auto", "sbor", "ep")
 
 
 def renamed(record: dict[str, Any]) -> dict[str, Any]:

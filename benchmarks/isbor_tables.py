@@ -174,9 +174,10 @@ def cells(splits: int, large_splits: int) -> list[Cell]:
     """Every fit, the tables first, split by split, so that a part of the run is a table already."""
     small, large = ("BS", "SWD"), ("Marketing", "Bank", "Computer", "CalHouse", "Census")
     every = range(1, large_splits + 1)
-    out = [_cell(name, split, "isbor") for split in every for name in (*small, *large)]
+    kinds = ("isbor", "isbor-auto")
+    out = [_cell(name, split, k) for k in kinds for split in every for name in (*small, *large)]
     later = range(large_splits + 1, splits + 1)
-    out += [_cell(name, split, "isbor") for split in later for name in small]
+    out += [_cell(name, split, k) for k in kinds for split in later for name in small]
     sizes = range(1000, 10001, 1000)
     out += [Cell("synthetic", n, 1, model) for model in ("isbor", "isbor-given") for n in sizes]
     twice = range(1, 2 * large_splits + 1)

@@ -86,7 +86,12 @@ SUMS: dict[str, Callable[[int], Any]] = {
     "groups+rbf+own": lambda d: groups(d) + gaussian(d) + own(d),
 }
 """for ``--kernels``: sums over features, or over the places of a molecule"""
-EVERY = KERNELS | SUMS
+ITEMS: dict[str, Callable[[int], Any]] = {
+    "items": lambda d: gaussian(d) + Independent(),
+    "items+add": lambda d: gaussian(d) + Independent() + additive(d),
+}
+"""noise of the items, which is one, instead of that of comparisons"""
+EVERY = KERNELS | SUMS | ITEMS
 
 
 def winning(model: PreferenceGP, X: Array, pairs: Pairs) -> Array:
@@ -114,7 +119,8 @@ def compare(name: str, seed: int, kernels: list[str]) -> dict[str, Any]:
     share = m / (len(y) * (len(y) - 1) / 2)
     found, proba = {}, []
     for kernel in kernels:
-        model = PreferenceGP(EVERY[kernel](X.shape[1]), noise=1.0).fit(X, train)
+        noise = 0.1 if kernel in ITEMS else 1.0
+        model = PreferenceGP(EVERY[kernel](X.shape[1]), noise=noise).fit(X, train)
         u = model.predict(X)
         proba.append(winning(model, X, test))
         found[kernel] = scores(proba[-1]) | {"evidence": model.log_marginal_likelihood_value_}
@@ -184,10 +190,14 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks/results/kernels.jsonl")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    key = "maximum" if options.grid else "kernels"
+    wanted = set(options.kernels.split(","))
     seeds = range(options.first, options.first + options.repetitions)
     with open_results(options.output) as results:
-        done = {(r["dataset"], r["seed"]) for r in read_records(options.output) if key in r}
+        done = {
+            (r["dataset"], r["seed"])
+            for r in read_records(options.output)
+            if ("maximum" in r if options.grid else wanted <= set(r.get("kernels", ())))
+        }
         for name in options.datasets:
             for seed in seeds:
                 if (name, seed) not in done:

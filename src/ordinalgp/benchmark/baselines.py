@@ -66,6 +66,7 @@ def _sparse(seed: int, n_inputs: int, **options: Any) -> Any:
 
 BASELINES = {
     "isbor": Model("ISBOR", _sparse),
+    "isbor-auto": Model("ISBOR, functions by evidence", lambda *a: _sparse(*a, kernel="auto")),
     "sbor": Model("SBOR", lambda *a: _sparse(*a, training="batch")),
     "isbor-cv": Model(
         "ISBOR, width by cross-validation",

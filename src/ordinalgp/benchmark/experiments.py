@@ -232,7 +232,7 @@ EXPERIMENTS = {
             "Li and de Rijke (2018), Tables 3 and 5: sparse Bayesian ordinal regression",
             datasets=tuple(isbor.SIZES),
             bins=(0,),
-            models=("isbor", "sbor", "ep"),
+            models=("isbor", "isbor-auto", "sbor", "ep"),
             trials=20,
             results="isbor-table3",
             compute=isbor.compute,

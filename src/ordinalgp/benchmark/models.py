@@ -149,6 +149,7 @@ MODELS = {
     "ep-bound": Model("EP, bound", _ours(inference="ep", objective="bound")),
     "plsor": Model("PLSOR", _least_squares, "ordinalgp:LeastSquaresOrdinalClassifier"),
     "isbor": Model("ISBOR", _sparse()),
+    "isbor-auto": Model("ISBOR, functions by evidence", _sparse(kernel="auto")),
     "sbor": Model("SBOR", _sparse(training="batch")),
     "svm": Model("SVM", _svm, "skordinal"),
     "sklearn-gpc": Model("scikit-learn GP", _gp_classifier, "sklearn"),
@@ -158,4 +159,4 @@ MODELS = {
     "skordinal-nnpom": Model("skordinal NNPOM", _nnpom, "skordinal"),
     "skordinal-svor": Model("skordinal SVOR", _svor, "skordinal"),
 }
-OURS = ("map", "ep", "ep-bound", "plsor", "isbor", "sbor")
+OURS = ("map", "ep", "ep-bound", "plsor", "isbor", "isbor-auto", "sbor")
