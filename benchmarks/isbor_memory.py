@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.isbor_memory`` fits each in a process of its own and appends what the
 operating system says its largest size was, interpreter and libraries included. "friedman-gp" is
-the full model with inducing points on the same 100,000 rows, to compare the errors.
+the full model with inducing points on the same 100,000 rows, to compare the errors; "-auto" lets
+evidence choose the kind of functions.
 """
 
 import argparse
@@ -22,13 +23,19 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.isbor_tables import ROOT, Cell, load
 from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier, metrics
 
-CASES = {"census": 22584, "friedman": 100_000, "friedman-gp": 100_000}
+CASES = {
+    "census": 22584,
+    "friedman": 100_000,
+    "friedman-gp": 100_000,
+    "census-auto": 22584,
+    "friedman-auto": 100_000,
+}
 
 
 def measure(name: str) -> dict[str, Any]:
     """Fit in this process."""
     n = CASES[name]
-    if name == "census":
+    if name.startswith("census"):
         data = load(Cell("Census", n, 1, "isbor"))
         X, y, X_new, y_new = data.X_train, data.y_train, data.X_test, data.y_test
     else:
@@ -36,7 +43,8 @@ def measure(name: str) -> dict[str, Any]:
         y = np.searchsorted(np.quantile(f, [0.2, 0.4, 0.6, 0.8]), f)
         X, y, X_new, y_new = X[:n], y[:n], X[n:], y[n:]
     options = {"decision": "median", "random_state": 0}
-    sparse, full = SparseBayesOrdinalClassifier(**options), OrdinalGPClassifier(**options)
+    kernel = "auto" if name.endswith("auto") else None
+    sparse, full = SparseBayesOrdinalClassifier(kernel, **options), OrdinalGPClassifier(**options)
     model: Any = full if name.endswith("gp") else sparse
     begin = time.process_time()
     with warnings.catch_warnings():
