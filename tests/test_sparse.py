@@ -257,28 +257,21 @@ def test_the_evidence_finds_the_kind_of_function(truth):
 
 
 def test_kinds_of_functions_are_compared_on_the_same_rows(few_rows, monkeypatch):
-    """On other rows each, their evidences could not be compared."""
-    seen = []
-    compared = _sparse_training._Search.run
-
-    def run(self, stage, family, *rest):
-        found = compared(self, stage, family, *rest)
-        seen.append((stage.n_rows, family, found.model.index))
-        return found
-
-    monkeypatch.setattr(_sparse_training._Search, "run", run)
-    draws = []
-    draw = _sparse_training.draw_candidates
+    """A row more costs evidence; and those who see most rows have the last word."""
+    found = []
+    search = _sparse_training._search
     monkeypatch.setattr(
-        _sparse_training, "draw_candidates", lambda *a: draws.append(draw(*a)) or draws[-1]
+        _sparse_training, "_search", lambda *a: found.append(search(*a)) or found[-1]
     )
     X, y = drawn_from(Exponential(4.0), 160)
     model = SparseBayesOrdinalClassifier("auto", random_state=0).fit(X, y)
-    assert [each[:2] for each in seen[:2]] == [(40, RBF), (40, Exponential)]
-    assert_array_equal(draws[0], draws[2])  # rows, then candidates, of each search
-    assert_array_equal(draws[1], draws[3])
-    assert seen[2][:2] == (800, type(model.kernel_))  # more rows have the last word on the width
-    assert model.width_rows_ == 160
+    assert [[type(each.kernel) for each in both] for both in found] == [[RBF, Exponential]] * 2
+    for both, n_rows in zip(found, (range(40, 45), [160]), strict=True):
+        assert both[0].n_rows == both[1].n_rows
+        assert both[0].n_rows in n_rows  # and the first of each level
+    best = max(found[1], key=lambda each: each.path[:, 1].max())
+    assert model.kernel_ == best.kernel
+    assert_array_equal(model.width_path_, best.path)
 
 
 def test_the_kind_of_function_is_chosen_again_with_more_rows(tmp_path):

@@ -1,12 +1,11 @@
 """Where the training of a sparse model begins: its kernel's width, first functions, limits."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, Kernel
 
 from ordinalgp._sparse_rows import SparseRows, basis_columns, draw_candidates, places
 from ordinalgp._typing import FloatArray, IntArray
@@ -16,7 +15,7 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.sparse_bayes import Relevant, SparseTask, train
 from ordinalgp.kernels import Exponential
 
-FAMILIES: dict[str, type[RBF] | type[Exponential]] = {"gaussian": RBF, "exponential": Exponential}
+FAMILIES: dict[str, type[Kernel]] = {"gaussian": RBF, "exponential": Exponential}
 GRID_ROWS, MOST_WIDTH_ROWS = 2000, 8000  # that choose the width
 _MATRIX_SHARE = 0.75  # of the memory limit, for the basis matrix; the rest is for what it becomes
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
@@ -74,7 +73,7 @@ _MANY = _Stage(MOST_WIDTH_ROWS, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
 class ChosenWidth:
     """The best width's kernel and model, with all that were tried."""
 
-    kernel: RBF | Exponential
+    kernel: Kernel
     model: Relevant
     path: FloatArray
     """widths, ascending, and what each was judged by, (k, 2)"""
@@ -103,69 +102,74 @@ def choose_width(
     rng: np.random.RandomState,
     n_jobs: int | None,
     families: Sequence[str],
-    known: RBF | Exponential | None = None,
+    known: Kernel | None = None,
 ) -> ChosenWidth:
     """Choose by the evidence of some rows over a grid, and of more rows around the best there.
 
-    Of several ``families`` of functions the one of the larger evidence on those first rows goes
-    on. Given ``known``, the model's own kernel, many rows try its neighbours alone. All trials
-    begin with the functions of ``model``, or with those of the grid's best.
+    Of several ``families`` of functions the one of the larger evidence at the end is chosen. Given
+    ``known``, the model's own kernel, many rows try its neighbours alone. All trials begin with
+    the functions of ``model``, or with those of the grid's best.
     """
-    search = _Search(rows, limits, n_jobs)
     enough = len(rows.codes) <= _FEW.n_rows
-    if known is None or enough:
+    begun = [_Begun(type(known), model, known.length_scale)] if known is not None else []
+    if enough or not begun:
         stage = _FEW if enough else replace(_FEW, refinements=())
-        same = [rng, *(deepcopy(rng) for _ in families[1:])]  # the same rows for all
-        found = [
-            search.run(stage, FAMILIES[family], model, draw)
-            for family, draw in zip(families, same, strict=True)
-        ]
-        best = max(found, key=lambda each: each.value)
+        starts = [_Begun(FAMILIES[family], model) for family in families]
+        found = _search(stage, rows, starts, limits, rng, n_jobs)
         if enough:
-            return best
-        known, model = best.kernel, best.model
-    return search.run(_MANY, type(known), model, rng, known.length_scale)
+            return max(found, key=lambda each: each.value)
+        begun = [_Begun(type(each.kernel), each.model, each.kernel.length_scale) for each in found]
+    found = _search(_MANY, rows, begun, limits, rng, n_jobs)
+    return max(found, key=lambda each: each.value)
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
-    """What every search for a width has in common."""
+class _Begun:
+    """Where the search among the widths of one family begins."""
 
-    rows: SparseRows
-    limits: Limits
-    n_jobs: int | None
+    family: type[Kernel]
+    model: Relevant
+    width: float | None = None
 
-    def run(
-        self,
-        stage: _Stage,
-        family: type[RBF] | type[Exponential],
-        model: Relevant,
-        rng: np.random.RandomState,
-        width: float | None = None,
-    ) -> ChosenWidth:
-        """Try widths on some of the rows, from the functions of ``model``."""
-        first = np.flatnonzero(np.isin(self.rows.latent, model.index))
-        few = self.rows.take(draw_candidates(len(self.rows.codes), stage.n_rows, first, rng))
-        place = places(few.first_row, self.rows.first_row)
-        inside = np.searchsorted(place, model.index)
-        offered = draw_candidates(len(few.inputs), stage.n_candidates, inside, rng)
-        start = replace(model, index=np.searchsorted(offered, inside))
-        limits = stage.bound(self.limits)
+
+def _search(
+    stage: _Stage,
+    rows: SparseRows,
+    starts: Sequence[_Begun],
+    limits: Limits,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+) -> list[ChosenWidth]:
+    """Try widths of each family on some of the rows, the same for all: evidences are compared."""
+    inside = np.unique(np.concatenate([start.model.index for start in starts]))
+    first = np.flatnonzero(np.isin(rows.latent, inside))
+    few = rows.take(draw_candidates(len(rows.codes), stage.n_rows, first, rng))
+    place = places(few.first_row, rows.first_row)
+    always = np.searchsorted(place, inside)
+    offered = draw_candidates(len(few.inputs), stage.n_candidates, always, rng)
+    bound = stage.bound(limits)
+
+    def search(start: _Begun) -> ChosenWidth:
+        index = np.searchsorted(offered, np.searchsorted(place, start.model.index))
+        model = replace(start.model, index=index)
 
         def trial(width: float) -> tuple[float, Relevant]:
-            if extreme(family(width), few.inputs) is not None:
-                return -np.inf, start
-            found = train(limits.task(few, offered, family(width)), start, grow=True)
+            kernel = start.family(width)
+            if extreme(kernel, few.inputs) is not None:
+                return -np.inf, model
+            found = train(bound.task(few, offered, kernel), model, grow=True)
             return found.value - _WIDTH_COST * len(found.model.index), found.model
 
-        first_width = first_width_of(family, few.inputs) if width is None else width
-        found = search_width(trial, first_width, self.n_jobs, stage.grid, stage.refinements)
+        width = first_width_of(start.family, few.inputs) if start.width is None else start.width
+        found = search_width(trial, width, n_jobs, stage.grid, stage.refinements)
         path = np.column_stack([found.widths, found.values])
         best = replace(found.model, index=place[offered[found.model.index]])
-        return ChosenWidth(family(found.best), best, path, len(few.codes))
+        return ChosenWidth(start.family(found.best), best, path, len(few.codes))
+
+    return [search(start) for start in starts]
 
 
-def first_width_of(family: type[RBF] | type[Exponential], inputs: FloatArray) -> float:
+def first_width_of(family: type[Kernel], inputs: FloatArray) -> float:
     """Where a grid of widths has its middle: some distance that two rows have."""
     d = inputs.shape[1]  # differences of all features are added, or their squares
     return float((np.sqrt(d) if family is RBF else 2 * d) * (spread(inputs) or 1.0))

@@ -33,5 +33,5 @@ def make(name: str, kernel: str | None, **options: Any) -> tuple[Any, str | None
         check_choice("--kernel", word, KERNELS)
         return getattr(ordinalgp, cls)(**fixed, **options), word
     word = "auto" if kernel is None else kernel
-    check_choice("--kernel", word, _SPARSE_KERNELS)
+    check_choice("--kernel", word, tuple(_SPARSE_KERNELS))
     return getattr(ordinalgp, cls)(_SPARSE_KERNELS[word], **options), None
