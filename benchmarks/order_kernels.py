@@ -29,7 +29,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from ordinalgp import PreferenceGP
-from ordinalgp.benchmark.order import PAIRS, draw_pairs, load_items, wrong_order
+from ordinalgp.benchmark.order import LITTLE, PAIRS, draw_pairs, load_items, wrong_order
 from ordinalgp.benchmark.runner import open_results, read_records
 from ordinalgp.kernels import Additive, Independent
 
@@ -119,7 +119,7 @@ def compare(name: str, seed: int, kernels: list[str]) -> dict[str, Any]:
     share = m / (len(y) * (len(y) - 1) / 2)
     found, proba = {}, []
     for kernel in kernels:
-        noise = 0.1 if kernel in ITEMS else 1.0
+        noise = LITTLE if kernel in ITEMS else 1.0
         model = PreferenceGP(EVERY[kernel](X.shape[1]), noise=noise).fit(X, train)
         u = model.predict(X)
         proba.append(winning(model, X, test))
@@ -158,16 +158,17 @@ def over_hyperparameters(name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def report(records: list[dict[str, Any]], name: str) -> None:
-    """Means over the repetitions of one data set."""
+def report(records: list[dict[str, Any]], name: str, wanted: set[str]) -> None:
+    """Means over the repetitions of one data set, and what choosing among ``wanted`` gives."""
     chosen = [r for r in records if r["dataset"] == name and "kernels" in r]
-    for kernel in EVERY:
-        found = [r["kernels"][kernel] for r in chosen if kernel in r["kernels"]]
+    for kernel in EVERY:  # a repetition may have been run again with other kernels
+        each = {r["seed"]: r["kernels"][kernel] for r in chosen if kernel in r["kernels"]}
+        found = list(each.values())
         if found:
             keys = ("zero_one", "zero_one_all", "log_score", "evidence")
             means = " | ".join(f"{np.mean([f[k] for f in found]):.4f}" for k in keys)
             print(f"| {name} | {kernel} | {len(found)} | {means} |")
-    several = [r for r in chosen if len(r["kernels"]) > 2]
+    several = [r for r in chosen if set(r["kernels"]) == wanted and len(wanted) > 2]
     if several:
         best = np.mean([r["kernels"][r["best"]]["zero_one"] for r in several])
         average = np.mean([r["average"]["zero_one"] for r in several])
@@ -211,7 +212,7 @@ def main() -> None:
                     os.fsync(results.fileno())
     records = [r for r in read_records(options.output) if r["seed"] in seeds]
     for name in options.datasets:
-        report(records, name)
+        report(records, name, wanted)
 
 
 if __name__ == "__main__":

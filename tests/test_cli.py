@@ -289,8 +289,11 @@ def test_predict_visits_every_row_once(model, run, files, monkeypatch):
 def test_a_sparse_model_finds_its_width(word, kernel, run, files):
     order = ["--categories", ",".join(LEVELS), "--model", "sparse"]
     given = [] if word is None else ["--kernel", word]
-    assert run("fit", files(), "-t", "grade", *order, *given)[0] == 0
+    code, out, _ = run("fit", files(), "-t", "grade", *order, *given)
     fitted = ordinalgp.load("model.ogp").classifier_
+    assert code == 0
+    assert f"the functions are {fitted.kernel_}" in " ".join(out.split())
+    assert "--kernel ard" not in out  # which a sparse model does not take
     assert fitted.kernel == kernel
     widths, values = fitted.width_path_.T
     assert fitted.kernel_.length_scale == widths[values.argmax()]

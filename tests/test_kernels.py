@@ -244,6 +244,12 @@ def test_exponential_functions_have_kinks():
     assert_allclose(2 - 2 * far, 2 * steps, rtol=0.01)  # the variance of the difference
 
 
+@pytest.mark.parametrize("kind", [Additive, Exponential])
+def test_one_length_scale_is_one_number(kind):
+    with pytest.raises(ValueError, match="length_scale must be one number, but has 3 values"):
+        kind([1.0, 2.0, 3.0])(np.zeros((4, 3)))
+
+
 def test_exponential_stays_finite_at_any_distance():
-    X = np.array([[0.0, 1e300], [1e-300, -1e300]])
-    assert_array_equal(Exponential(1e-3)(X), np.eye(2))
+    X = np.array([[0.0, 1e306], [1e-300, -1e306]])
+    assert_array_equal(Exponential(1e-5)(X), np.eye(2))

@@ -277,13 +277,22 @@ def test_kinds_of_functions_are_compared_on_the_same_rows(few_rows, monkeypatch)
 def test_the_kind_of_function_is_chosen_again_with_more_rows(tmp_path):
     X, y = drawn_from(Exponential(4.0), 250)
     model = SparseBayesOrdinalClassifier("auto", random_state=0)
-    model.partial_fit(X[:60], y[:60], classes=[0, 1, 2, 3])
+    model.partial_fit(X[:30], y[:30], classes=[0, 1, 2, 3])
+    assert type(model.kernel_) is RBF
     model.save(tmp_path / "m.ogp")
     model = ordinalgp.load(tmp_path / "m.ogp")
     assert model.kernel == "auto"
-    model.partial_fit(X[60:], y[60:])
+    model.partial_fit(X[30:], y[30:])
     assert type(model.kernel_) is Exponential
     assert model.width_rows_ == 250
+
+
+def test_another_kind_of_function_can_be_asked_for_on_the_way(few_rows):
+    X, y = make_waves(200)
+    model = SparseBayesOrdinalClassifier("gaussian", random_state=0).fit(X[:100], y[:100])
+    assert type(model.kernel_) is RBF
+    model.set_params(kernel="exponential").partial_fit(X[100:], y[100:])
+    assert type(model.kernel_) is Exponential
 
 
 def test_kernels_that_refuse_to_be_asked_for_nothing():
@@ -320,7 +329,7 @@ def test_many_rows_stay_within_the_memory_limit():
     code = """
 import resource
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, PairwiseKernel
+from sklearn.gaussian_process.kernels import RBF
 from ordinalgp import SparseBayesOrdinalClassifier
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20000, 2))

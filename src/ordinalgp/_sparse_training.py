@@ -160,7 +160,7 @@ def _search(
             found = train(bound.task(few, offered, kernel), model, grow=True)
             return found.value - _WIDTH_COST * len(found.model.index), found.model
 
-        width = first_width_of(start.family, few.inputs) if start.width is None else start.width
+        width = _first_width(start.family, few.inputs) if start.width is None else start.width
         found = search_width(trial, width, n_jobs, stage.grid, stage.refinements)
         path = np.column_stack([found.widths, found.values])
         best = replace(found.model, index=place[offered[found.model.index]])
@@ -169,7 +169,7 @@ def _search(
     return [search(start) for start in starts]
 
 
-def first_width_of(family: type[Kernel], inputs: FloatArray) -> float:
+def _first_width(family: type[Kernel], inputs: FloatArray) -> float:
     """Where a grid of widths has its middle: some distance that two rows have."""
     d = inputs.shape[1]  # differences of all features are added, or their squares
     return float((np.sqrt(d) if family is RBF else 2 * d) * (spread(inputs) or 1.0))

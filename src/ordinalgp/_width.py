@@ -1,4 +1,4 @@
-"""Width of the Gaussian kernel by evidence: a grid, refined around its best."""
+"""Width of a kernel by evidence: a grid, refined around its best."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -147,7 +147,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     ``partial_fit`` goes on from the model, its kernel and its thresholds. New rows offer basis
     functions and take part in every statistic; the old rows stay. A width that was chosen by few
     rows is chosen again when there are nearly twice as many, up to 8,000; from 2,000 on among its
-    neighbours.
+    neighbours, and the kind of functions stays.
 
     References
     ----------
@@ -234,7 +234,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         kernel, model = self.kernel_, replace(self._model, index=inside)
         able = min(len(rows.codes), MOST_WIDTH_ROWS)
         if self._families and able >= _AGAIN * self.width_rows_:
-            known = kernel if self.width_rows_ >= GRID_ROWS else None
+            kinds = [FAMILIES[family] for family in self._families]
+            known = kernel if self.width_rows_ >= GRID_ROWS and type(kernel) in kinds else None
             kernel, model = self._best_width(rows, model, rng, known)
         candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
         return self._train(rows, candidates, kernel, model)
@@ -254,7 +255,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         """Improve a model whose index counts all inputs, and keep it."""
         problem = extreme(kernel, rows.inputs[candidates])
         if problem is not None and not self._families:
-            text = f"The kernel {kernel} is {problem}. Give another, or None to choose a width."
+            text = f"The kernel {kernel} is {problem}. Give another, or 'auto' to choose one."
             warnings.warn(text, UserWarning, stacklevel=5)
         model = replace(model, index=np.searchsorted(candidates, model.index))
         task = self._limits.task(rows, candidates, kernel)

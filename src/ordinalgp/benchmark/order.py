@@ -37,7 +37,7 @@ PAIRS = {
 }
 CURVE = {"boston_housing": tuple(range(100, 1001, 100))}
 _TESTS = 20_000
-_LITTLE = 0.1  # noise of a comparison beside that of its items, which is one
+LITTLE = 0.1  # noise of a comparison beside that of its items, which is one
 
 
 def _preference(
@@ -69,7 +69,7 @@ def _preference(
             kernel += Independent()
         if sums:
             kernel += ConstantKernel(gamma, (1e-4, 1e6)) * Additive(1.0, (1e-2, 1e4))
-        return PreferenceGP(kernel, noise=_LITTLE if items else 1.0, inference=inference)
+        return PreferenceGP(kernel, noise=LITTLE if items else 1.0, inference=inference)
 
     return build
 

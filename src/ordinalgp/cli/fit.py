@@ -52,7 +52,7 @@ Kernel = Annotated[
     typer.Option(
         metavar="|".join(KERNEL_WORDS),
         help="One length scale; one for each feature (shows which matter), the usual; linear; "
-        "functions with kinks. For sparse: rbf, exponential, or auto, the better one.",
+        "functions with kinks. For sparse: rbf, exponential, or auto, the better one, the usual.",
     ),
 ]
 Decision = Annotated[

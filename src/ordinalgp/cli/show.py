@@ -31,7 +31,7 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print(table)
     out.print(f"\n{RULE}", style="dim")
     if summary["columns"][0]["relevance"] is None:
-        out.print("All features share one length scale; --kernel ard shows which columns matter.")
+        out.print(_one_length_scale(summary), markup=False)
     if dropped:
         out.print(f"Left out on request: {', '.join(dropped)}.", markup=False)
     evidence = summary["log_evidence"]
@@ -41,6 +41,13 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
     if summary["leave_one_out"]:
         out.print("\nLeaving out each row in turn (less is better):\n")
         print_scores(summary["leave_one_out"])
+
+
+def _one_length_scale(summary: dict[str, Any]) -> str:
+    shared = "All features share one length scale"
+    if summary["model"] == "SparseBayesOrdinalClassifier":
+        return f"{shared}; the functions are {summary['kernel']}."
+    return f"{shared}; --kernel ard shows which columns matter."
 
 
 def _levels(summary: dict[str, Any]) -> Table:

@@ -16,7 +16,7 @@ from sklearn.gaussian_process.kernels import (
 from ordinalgp._typing import FloatArray
 from ordinalgp.kernels._common import Bounds, refuse_gradient
 
-_FURTHEST = 1e140  # in length scales: squares stay finite
+_FURTHEST = 1e140  # in length scales: sums of differences, and of squares, stay finite
 
 
 class _OneLengthScale(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
@@ -65,7 +65,13 @@ class _OneLengthScale(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
 
     def _scaled(self, X: ArrayLike) -> FloatArray:
         rows = np.atleast_2d(np.asarray(X, dtype=float))
-        return np.clip(rows / self.length_scale, -_FURTHEST, _FURTHEST)
+        if np.ndim(self.length_scale):
+            raise ValueError(
+                f"length_scale must be one number, but has {np.size(self.length_scale)} values. "
+                "For a length scale of each feature, scale the features beforehand."
+            )
+        with np.errstate(over="ignore"):
+            return np.clip(rows / self.length_scale, -_FURTHEST, _FURTHEST)
 
 
 class Additive(_OneLengthScale):

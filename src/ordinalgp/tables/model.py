@@ -33,8 +33,9 @@ class TableModel(BaseEstimator):
         Any classifier of this package; None is ``OrdinalGPClassifier()``.
     kernel : {"rbf", "ard", "linear", "exponential"}, default=None
         Kernel for the encoded features: one length scale, a length scale for each feature, a
-        linear kernel with a relevance for each, or functions with kinks and one length scale. None
-        keeps the classifier's own.
+        linear kernel with a relevance for each, or functions with kinks and one length scale. It
+        is where a search begins; ``SparseBayesOrdinalClassifier`` keeps it. None keeps the
+        classifier's own.
     nominal, numeric : collections of str, default=()
         Columns that are to be nominal or numeric whatever they look like.
     target : str, default=None
