@@ -196,7 +196,7 @@ def cells(splits: int, large_splits: int) -> list[Cell]:
     out += [Cell("synthetic", 1000, split, "isbor") for split in range(2, 6)]
     # Running times side by side: sizes that exact inference can do, too.
     timed = [(name, n) for n in (1000, 2000) for name in large]
-    out += [Cell(*which, 1, model) for which in timed for model in ("isbor", "sbor", "ep")]
+    out += [Cell(*which, 1, model) for which in timed for model in (*kinds, "sbor", "ep")]
     return out
 
 
