@@ -210,18 +210,29 @@ def test_more_rows_than_the_grid_saw_have_the_last_word(few_rows):
 
 def test_rows_in_parts_go_on_from_the_width(few_rows):
     X, y = make_waves(1500)
-    X[699], y[699] = X[0], y[0]  # merged, so that these rows are not quite twice as many
+    X[699], y[699] = X[0], y[0]  # merged, and counted all the same
     model = SparseBayesOrdinalClassifier(random_state=0)
     seen = []
     for part in (slice(30), slice(30, 350), slice(350, 700), slice(700, 1500)):
         model.partial_fit(X[part], y[part])
         seen.append((model.width_rows_, len(model.width_path_)))
     # A grid, then a grid and its neighbours, then neighbours alone, and no search in vain.
-    assert [rows for rows, _ in seen] == [30, 350, 699, 699]
+    assert [rows for rows, _ in seen] == [30, 350, 700, 700]
     assert seen[0][1] >= 9
     assert seen[2][1] <= 7
     widths, values = model.width_path_.T
     assert model.kernel_.length_scale == widths[values.argmax()]
+
+
+def test_equal_rows_are_more_rows_too():
+    """Answers on a scale: twice as many rows, though hardly any new ones among them."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(1, 4, size=(200, 2)).astype(float)
+    y = np.digitize(X.sum(axis=1) + rng.normal(size=200), [3.5, 4.5])
+    model = SparseBayesOrdinalClassifier(random_state=0)
+    model.partial_fit(X[:100], y[:100], classes=[0, 1, 2]).partial_fit(X[100:], y[100:])
+    assert len(model._rows.codes) < 1.2 * len(np.unique(np.c_[X, y][:100], axis=0))
+    assert model.width_rows_ == 200
 
 
 def test_grid_search_over_the_kernel():

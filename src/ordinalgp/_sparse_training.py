@@ -78,6 +78,7 @@ class ChosenWidth:
     path: FloatArray
     """widths, ascending, and what each was judged by, (k, 2)"""
     n_rows: int
+    """that chose, copies counted"""
 
     @property
     def value(self) -> float:
@@ -164,7 +165,7 @@ def _search(
         found = search_width(trial, width, n_jobs, stage.grid, stage.refinements)
         path = np.column_stack([found.widths, found.values])
         best = replace(found.model, index=place[offered[found.model.index]])
-        return ChosenWidth(start.family(found.best), best, path, len(few.codes))
+        return ChosenWidth(start.family(found.best), best, path, round(few.counts.sum()))
 
     return [search(start) for start in starts]
 

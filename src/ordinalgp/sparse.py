@@ -39,7 +39,7 @@ from ordinalgp.core.sparse_bayes import Relevant, first_rows, train
 _PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
 _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
-_AGAIN = 1.8  # times the rows: the width is chosen anew; not quite two, as equal rows are merged
+_AGAIN = 1.8  # times the rows: the width is chosen anew; not quite two, as halves may be unequal
 
 
 class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
@@ -119,7 +119,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         fitting its precision is worth. With more than 2,000 rows these are the neighbours of the
         grid's best. Of the family that was chosen; empty for a given kernel.
     width_rows_ : int
-        How many different rows chose the width; 0 for a given kernel.
+        How many rows chose the width, equal ones counted; 0 for a given kernel.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that offered a basis function, as row numbers.
     n_rows_seen_ : int
@@ -232,7 +232,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         rng = check_random_state(self.random_state)
         inside = place[self._candidates[self._model.index]]
         kernel, model = self.kernel_, replace(self._model, index=inside)
-        able = min(len(rows.codes), MOST_WIDTH_ROWS)
+        # Equal rows are merged, and all copies of those that are drawn count.
+        able = rows.counts.sum() * min(1.0, MOST_WIDTH_ROWS / len(rows.codes))
         if self._families and able >= _AGAIN * self.width_rows_:
             kinds = [FAMILIES[family] for family in self._families]
             known = kernel if self.width_rows_ >= GRID_ROWS and type(kernel) in kinds else None
