@@ -24,7 +24,7 @@ SOURCES["kernels"] = SOURCES.pop("kernels.__init__")  # a layer of the core that
 LAYERS = [
     {"_typing"},
     {"core.special", "core.room", "kernels._common", "core.factors", "core.soft_margin"},
-    {"kernels._distances", "kernels._identity", "kernels._inner_products"},
+    {"kernels._differences", "kernels._inner_products"},
     {"kernels"},
     {"core.triangle", "core.posterior"},
     {"core.upstream", "core.gram"},

@@ -1,4 +1,4 @@
-"""Functions of distances with one length scale: sums over features, and exponential decay."""
+"""Functions of differences between rows: equal or not, sums over features, exponential decay."""
 
 from abc import abstractmethod
 from numbers import Integral
@@ -19,20 +19,12 @@ from ordinalgp.kernels._common import Bounds, refuse_gradient
 _FURTHEST = 1e140  # in length scales: sums of differences, and of squares, stay finite
 
 
-class _OneLengthScale(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
-    """A function of differences in units of one length scale, the only hyperparameter."""
-
-    length_scale: float
-    length_scale_bounds: Bounds
+class _Differences(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
+    """A function of the differences between rows."""
 
     @abstractmethod
     def _values(self, left: FloatArray, right: FloatArray, slope: FloatArray | None) -> FloatArray:
-        """Return the kernel of scaled rows; into ``slope`` goes dK / d log(length_scale)."""
-
-    @property
-    def hyperparameter_length_scale(self) -> Hyperparameter:
-        """The specification that optimisers read."""
-        return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+        """Return the kernel; into ``slope``, zeros before, goes dK / dtheta where there is one."""
 
     def __call__(
         self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
@@ -55,23 +47,65 @@ class _OneLengthScale(StationaryKernelMixin, NormalizedKernelMixin, Kernel):
             Only with ``eval_gradient=True``.
         """
         refuse_gradient(eval_gradient and Y is not None)
-        left = self._scaled(X)
-        right = left if Y is None else self._scaled(Y)
+        left = self._rows(X)
+        right = left if Y is None else self._rows(Y)
         if not eval_gradient:
             return self._values(left, right, None)
         slope = np.zeros((len(left), len(right)))
         K = self._values(left, right, slope)
-        return K, slope[:, :, None][:, :, : int(not self.hyperparameter_length_scale.fixed)]
+        return K, slope[:, :, None][:, :, : self.n_dims]
 
-    def _scaled(self, X: ArrayLike) -> FloatArray:
-        rows = np.atleast_2d(np.asarray(X, dtype=float))
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        return np.atleast_2d(np.asarray(X, dtype=float))
+
+
+class Independent(_Differences):
+    r"""Every distinct row has a value of its own: ``k(x, x') = 1`` if ``x = x'``, else 0.
+
+    For items without features, with numbers that tell them apart as the only column; and, added to
+    another kernel, for what is particular to an item beyond its features. Unlike ``WhiteKernel``,
+    which is new noise at each call, it remembers: the same row has the same value again.
+
+    Examples
+    --------
+    >>> from ordinalgp.kernels import Independent
+    >>> Independent()([[0.0], [1.0]], [[1.0], [2.0]])
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(self) -> None:
+        pass  # scikit-learn reads the parameters, none here, from this signature
+
+    def _values(self, left: FloatArray, right: FloatArray, slope: FloatArray | None) -> FloatArray:
+        same = np.ones((len(left), len(right)), dtype=bool)
+        for a, b in zip(left.T, right.T, strict=True):
+            same &= a[:, None] == b
+        return same.astype(float)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class _OneLengthScale(_Differences):
+    """Differences in units of one length scale, the only hyperparameter."""
+
+    length_scale: float
+    length_scale_bounds: Bounds
+
+    @property
+    def hyperparameter_length_scale(self) -> Hyperparameter:
+        """The specification that optimisers read."""
+        return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
         if np.ndim(self.length_scale):
             raise ValueError(
                 f"length_scale must be one number, but has {np.size(self.length_scale)} values. "
                 "For a length scale of each feature, scale the features beforehand."
             )
         with np.errstate(over="ignore"):
-            return np.clip(rows / self.length_scale, -_FURTHEST, _FURTHEST)
+            return np.clip(super()._rows(X) / self.length_scale, -_FURTHEST, _FURTHEST)
 
 
 class Additive(_OneLengthScale):
@@ -117,8 +151,8 @@ class Additive(_OneLengthScale):
                 slope += part * r2
         return K
 
-    def _scaled(self, X: ArrayLike) -> FloatArray:
-        rows = super()._scaled(X)
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        rows = super()._rows(X)
         if not isinstance(self.size, Integral) or self.size < 1:
             raise ValueError(f"size must be a whole number from 1 on, but is {self.size!r}.")
         if rows.shape[1] % self.size:
