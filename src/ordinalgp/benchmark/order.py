@@ -51,10 +51,11 @@ def _preference(
 ) -> Callable[[int, int], Any]:
     """The kernel of section 3, gamma exp(-d^2 / 2 l^2) for noise 1, from the paper's start.
 
-    ``ard`` has a length scale for each input; ``own`` adds what is particular to each item, with a
-    variance to be learned; ``items`` gives the noise to the items, the same in every comparison,
-    instead of to the comparisons, and so has the paper's two hyperparameters; ``sums`` adds
-    functions of one input each.
+    ``ard`` has a length scale for each input; ``items`` gives the noise to the items, the same in
+    every comparison, instead of to the comparisons, and so has the paper's two hyperparameters;
+    ``own`` has noise in both, that of the items to be learned, and starts where ``items`` does: from
+    a small variance of the items its search often ends at a lower maximum; ``sums`` adds functions
+    of one input each.
     """
 
     def build(seed: int, n_inputs: int) -> Any:
@@ -62,13 +63,14 @@ def _preference(
 
         start = np.sqrt(n_inputs)
         length = np.full(n_inputs, start) if ard else start
-        kernel = ConstantKernel(gamma, (1e-4, 1e6)) * RBF(length, (1e-2, 1e4))
+        unit = LITTLE**-2 if own else 1.0  # in which the noise of comparisons is one
+        kernel = ConstantKernel(gamma * unit, (1e-4, 1e6)) * RBF(length, (1e-2, 1e4))
         if own:
-            kernel += ConstantKernel(0.1, (1e-4, 1e6)) * Independent()
+            kernel += ConstantKernel(unit, (1e-4, 1e6)) * Independent()
         if items:
             kernel += Independent()
         if sums:
-            kernel += ConstantKernel(gamma, (1e-4, 1e6)) * Additive(1.0, (1e-2, 1e4))
+            kernel += ConstantKernel(gamma * unit, (1e-4, 1e6)) * Additive(1.0, (1e-2, 1e4))
         return PreferenceGP(kernel, noise=LITTLE if items else 1.0, inference=inference)
 
     return build
