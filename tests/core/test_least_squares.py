@@ -10,7 +10,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
 from ordinalgp.core.gram import kernel_matrix
-from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise
+from ordinalgp.core.least_squares import LeastSquaresTask, RankNoise, _pull_back
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Identity, Rows
 
@@ -87,12 +87,18 @@ def test_gradients_are_slopes(kernel, copies, noise, link_noise):
     assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
 
 
-def test_strips_longer_and_shorter_than_the_matrix(monkeypatch):
-    task, _ = make_task(n=50)
-    whole = task.evaluate(task.theta)[1]
-    for rows in (1, 7, 50):
-        monkeypatch.setattr("ordinalgp.core.least_squares._STRIP", rows)
-        assert_allclose(task.evaluate(task.theta)[1], whole, rtol=1e-10)
+@pytest.mark.parametrize("signs", ["both", "positive", "negative", "none"])
+@pytest.mark.parametrize("n", [1, 40])
+def test_pull_back_is_the_product_whatever_the_signs(signs, n):
+    rng = np.random.default_rng(n)
+    R = rng.normal(size=(n, n))
+    R += R.T
+    g, w, d_w = rng.normal(size=(3, n))
+    g = {"both": g, "positive": abs(g), "negative": -abs(g), "none": 0 * g}[signs]
+    out, rows = np.full((2, n, n), np.nan)  # nothing that was left in the room counts
+    _pull_back(R, g, d_w, w, out, rows)
+    want = -R @ np.diag(g) @ R - (np.outer(R @ d_w, w) + np.outer(w, R @ d_w)) / 2
+    assert_allclose(np.triu(out), np.triu(want), rtol=1e-12, atol=1e-12 * np.abs(want).max())
 
 
 def test_a_count_of_two_is_an_observation_twice():
