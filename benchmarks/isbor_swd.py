@@ -63,6 +63,7 @@ MODELS: dict[str, Any] = {
     "SVOR": lambda: BASELINES["svor"].build(0, 10),
     "SVOR, implicit, its authors' code": lambda: _authors_svor("implicit"),
     "SVOR, explicit, its authors' code": lambda: _authors_svor("explicit"),
+    "SVOR, implicit, its authors' code, inputs as they are": lambda: _authors_svor("implicit"),
     "logit of four classes": lambda: LogisticRegression(max_iter=1000),
     "boosted trees": lambda: GradientBoostingClassifier(learning_rate=0.05, random_state=0),
     "random forest": lambda: RandomForestClassifier(500, min_samples_leaf=3, random_state=0),

@@ -119,6 +119,21 @@ def test_the_path_is_reported():
     assert model.converged_
 
 
+def test_the_path_begins_where_the_chosen_width_did():
+    X, y = make_data()
+    searched = SparseBayesOrdinalClassifier(random_state=0).fit(X, y)
+    given = SparseBayesOrdinalClassifier(searched.kernel_, random_state=0).fit(X, y)
+    kinds, values = searched.evidence_moves_, searched.evidence_path_
+    assert np.count_nonzero(kinds == "start") == 1
+    assert set(kinds[1:][np.diff(values) < -1e-9]) <= {"linearise"}
+    assert values[-1] == searched.log_marginal_likelihood_value_
+    # Both begin with the same functions, so that the given kernel's path is the beginning.
+    n = len(given.evidence_path_)
+    assert n > 5
+    assert_allclose(values[:n], given.evidence_path_, rtol=1e-10)
+    assert_array_equal(kinds[:n], given.evidence_moves_)
+
+
 def test_same_seed_same_model_and_rows_in_any_order():
     X, y = make_data()
     a, b = quick().fit(X, y), quick().fit(X, y)

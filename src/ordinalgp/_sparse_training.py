@@ -12,7 +12,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp._validation import spread
 from ordinalgp._width import search_width
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.sparse_bayes import Relevant, SparseTask, train
+from ordinalgp.core.sparse_bayes import Path, Relevant, SparseTask, Trained, train
 from ordinalgp.kernels import Exponential
 
 FAMILIES: dict[str, type[Kernel]] = {"gaussian": RBF, "exponential": Exponential}
@@ -81,6 +81,8 @@ class ChosenWidth:
     """widths, ascending, and what each was judged by, (k, 2)"""
     n_rows: int
     """that chose, copies counted"""
+    steps: Path
+    """of the best width's training, if that was on all rows"""
 
     @property
     def value(self) -> float:
@@ -156,18 +158,23 @@ def _search(
         index = np.searchsorted(offered, np.searchsorted(place, start.model.index))
         model = replace(start.model, index=index)
 
-        def trial(width: float) -> tuple[float, Relevant]:
+        def trial(width: float) -> tuple[float, Trained | None]:
             kernel = start.family(width)
             if extreme(kernel, few.inputs) is not None:
-                return -np.inf, model
+                return -np.inf, None
             found = train(bound.task(few, offered, kernel), model, grow=True)
-            return found.value - _WIDTH_COST * len(found.model.index), found.model
+            return found.value - _WIDTH_COST * len(found.model.index), found
 
         width = _first_width(start.family, few.inputs) if start.width is None else start.width
         found = search_width(trial, width, n_jobs, stage.grid, stage.refinements)
         path = np.column_stack([found.widths, found.values])
-        best = replace(found.model, index=place[offered[found.model.index]])
-        return ChosenWidth(start.family(found.best), best, path, round(few.counts.sum()))
+        best: Trained | None = found.model
+        reached = model if best is None else best.model
+        reached = replace(reached, index=place[offered[reached.index]])
+        on_all = len(few.codes) == len(rows.codes)
+        steps = best.path if best is not None and on_all else Path()
+        kernel = start.family(found.best)
+        return ChosenWidth(kernel, reached, path, round(few.counts.sum()), steps)
 
     return [search(start) for start in starts]
 

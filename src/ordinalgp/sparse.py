@@ -34,7 +34,7 @@ from ordinalgp._validation import (
     check_weights,
 )
 from ordinalgp.core.gaussian import Moments
-from ordinalgp.core.sparse_bayes import Relevant, first_rows, train
+from ordinalgp.core.sparse_bayes import Path, Relevant, first_rows, train
 
 _PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
 _MOST_CANDIDATES = 2000
@@ -110,7 +110,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     log_marginal_likelihood_value_ : float
         Laplace's log evidence of the final model.
     evidence_path_ : ndarray of shape (n_steps,)
-        Log evidence after every step of the last training.
+        Log evidence after every step of the last training, from its start at the width that was
+        chosen, where all rows chose it.
     evidence_moves_ : ndarray of shape (n_steps,)
         What each step was: "start", "add", "re-estimate", "delete", "thresholds", or "linearise":
         a new mode, with a new expansion of the likelihood. Only there the path may fall.
@@ -128,7 +129,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         Whether no move is left that gains more than ``tol``, or none that keeps its promise: gains
         are foretold at fixed curvature, and a move is taken back that lowers the evidence.
     n_iter_ : int
-        Rounds of the last training.
+        Rounds of the last training, after the width was chosen.
     categories_ : ndarray
         All levels in rank order.
     classes_ : ndarray
@@ -213,13 +214,14 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         self.n_rows_seen_, self.width_path_, self.width_rows_ = len(X), np.empty((0, 2)), 0
         r = len(self.categories_)
         model = first_model(rows, rows.latent[first_rows(rows.codes, rng)], r)
+        steps = Path()
         if self._families:
-            kernel, model = self._best_width(rows, model, rng)
+            kernel, model, steps = self._best_width(rows, model, rng)
         candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
         if self.training == "batch":
             alpha = whole_precision(kernel, rows.inputs, candidates)
-            model = first_model(rows, candidates, r, alpha)
-        return self._train(rows, candidates, kernel, model)
+            model, steps = first_model(rows, candidates, r, alpha), Path()
+        return self._train(rows, candidates, kernel, model, steps)
 
     def _continue(self, X: Any, y: Any, sample_weight: Any) -> Self:
         self._check_parameters()
@@ -231,15 +233,15 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         self.classes_ = np.unique(self.categories_[np.unique(rows.codes)])
         rng = check_random_state(self.random_state)
         inside = place[self._candidates[self._model.index]]
-        kernel, model = self.kernel_, replace(self._model, index=inside)
+        kernel, model, steps = self.kernel_, replace(self._model, index=inside), Path()
         # Equal rows are merged, and all copies of those that are drawn count.
         able = rows.counts.sum() * min(1.0, MOST_WIDTH_ROWS / len(rows.codes))
         if self._families and able >= _AGAIN * self.width_rows_:
             kinds = [FAMILIES[family] for family in self._families]
             known = kernel if self.width_rows_ >= GRID_ROWS and type(kernel) in kinds else None
-            kernel, model = self._best_width(rows, model, rng, known)
+            kernel, model, steps = self._best_width(rows, model, rng, known)
         candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
-        return self._train(rows, candidates, kernel, model)
+        return self._train(rows, candidates, kernel, model, steps)
 
     def _best_width(
         self,
@@ -247,13 +249,18 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         model: Relevant,
         rng: np.random.RandomState,
         known: Any = None,
-    ) -> tuple[Any, Relevant]:
+    ) -> tuple[Any, Relevant, Path]:
         chosen = choose_width(rows, model, self._limits, rng, self.n_jobs, self._families, known)
         self.width_path_, self.width_rows_ = chosen.path, chosen.n_rows
-        return chosen.kernel, chosen.model
+        return chosen.kernel, chosen.model, chosen.steps
 
-    def _train(self, rows: SparseRows, candidates: IntArray, kernel: Any, model: Relevant) -> Self:
-        """Improve a model whose index counts all inputs, and keep it."""
+    def _train(
+        self, rows: SparseRows, candidates: IntArray, kernel: Any, model: Relevant, before: Path
+    ) -> Self:
+        """Improve a model whose index counts all inputs, and keep it.
+
+        ``before`` are the steps that led to it.
+        """
         problem = extreme(kernel, rows.inputs[candidates])
         if problem is not None and not self._families:
             text = f"The kernel {kernel} is {problem}. Give another, or 'auto' to choose one."
@@ -272,8 +279,8 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
             )
         self._keep(rows, candidates, kernel, found.model, found.covariance)
         self.log_marginal_likelihood_value_ = found.value
-        self.evidence_path_ = np.array(found.path.values)
-        self.evidence_moves_ = np.array(found.path.kinds)
+        path = before.then(found.path)
+        self.evidence_path_, self.evidence_moves_ = np.array(path.values), np.array(path.kinds)
         self.converged_, self.n_iter_ = found.converged, found.n_rounds
         return self
 

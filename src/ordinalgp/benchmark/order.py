@@ -53,9 +53,9 @@ def _preference(
 
     ``ard`` has a length scale for each input; ``items`` gives the noise to the items, the same in
     every comparison, instead of to the comparisons, and so has the paper's two hyperparameters;
-    ``own`` has noise in both, that of the items to be learned, and starts where ``items`` does: from
-    a small variance of the items its search often ends at a lower maximum; ``sums`` adds functions
-    of one input each.
+    ``own`` has noise in both, that of the items to be learned, and starts where ``items`` does:
+    from a small variance of the items its search often ends at a lower maximum; ``sums`` adds
+    functions of one input each.
     """
 
     def build(seed: int, n_inputs: int) -> Any:

@@ -63,6 +63,12 @@ class Path:
         self.kinds += kinds
         self.values += values
 
+    def then(self, later: "Path") -> "Path":
+        """Both, where the later training goes on with the model of this one."""
+        if not self.kinds:
+            return later
+        return Path(self.values + later.values, [*self.kinds, LINEARISE, *later.kinds[1:]])
+
 
 @dataclass(frozen=True, eq=False)
 class Trained:
