@@ -21,7 +21,7 @@ _MATRIX_SHARE = 0.75  # of the memory limit, for the basis matrix; the rest is f
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
 _LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
 _LEAST_VARYING = 1e-8  # share of a function's square: below, it counts as constant
-_ROUGH_TOL, _WIDTH_ROUNDS = 1.0, 30
+_WIDTH_TOL, _WIDTH_ROUNDS = 1.0, 30
 # What the width is chosen by must also count the precisions, one fitted number for each function:
 # with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
 # log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
@@ -56,18 +56,16 @@ class _Stage:
     grid: tuple[float, ...]
     """powers of two of the width to start from"""
     refinements: tuple[float, ...]
-    tol: float = _ROUGH_TOL
 
     def bound(self, limits: Limits) -> Limits:
         """Less of everything: many widths are tried."""
         basis = min(self.max_basis, limits.max_basis)
-        tol = max(limits.tol, self.tol)
+        tol = max(limits.tol, _WIDTH_TOL)
         return replace(limits, tol=tol, max_rounds=_WIDTH_ROUNDS, max_basis=basis)
 
 
-# More rows ask for narrower functions, so those beyond the first have the last word. Where there
-# are none, trials go as far as the model will: stopped early, those of many functions look worse.
-_FEW = _Stage(GRID_ROWS, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25), tol=0.0)
+# More rows ask for narrower functions, so those beyond the first have the last word.
+_FEW = _Stage(GRID_ROWS, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25))
 _MANY = _Stage(MOST_WIDTH_ROWS, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
 
 
@@ -118,7 +116,7 @@ def choose_width(
     enough = len(rows.codes) <= _FEW.n_rows
     begun = [_Begun(type(known), model, known.length_scale)] if known is not None else []
     if enough or not begun:
-        stage = _FEW if enough else replace(_FEW, refinements=(), tol=_ROUGH_TOL)
+        stage = _FEW if enough else replace(_FEW, refinements=())
         starts = [_Begun(FAMILIES[family], model) for family in families]
         found = _search(stage, rows, starts, limits, rng, n_jobs)
         if enough:
