@@ -134,6 +134,22 @@ def test_the_path_begins_where_the_chosen_width_did():
     assert_array_equal(kinds[:n], given.evidence_moves_)
 
 
+def test_steps_of_another_training_are_not_in_the_path(monkeypatch):
+    X, y = make_data()
+    batch = SparseBayesOrdinalClassifier(training="batch", random_state=0).fit(X, y)
+    assert batch.evidence_moves_[0] == "start"
+    assert (
+        "add" not in batch.evidence_moves_
+    )  # all are in from the start; widths were tried by ISBOR
+    few = replace(_sparse_training._FEW, n_rows=40)
+    monkeypatch.setattr(_sparse_training, "_FEW", few)
+    monkeypatch.setattr(_sparse_training, "_MANY", replace(_sparse_training._MANY, n_rows=60))
+    some = SparseBayesOrdinalClassifier(random_state=0).fit(X, y)
+    assert some.width_rows_ < len(X)
+    # Fewer rows have a larger evidence, from which the path would fall.
+    assert np.diff(some.evidence_path_).min() > -3
+
+
 def test_same_seed_same_model_and_rows_in_any_order():
     X, y = make_data()
     a, b = quick().fit(X, y), quick().fit(X, y)

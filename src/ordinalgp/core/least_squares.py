@@ -21,6 +21,7 @@ from ordinalgp.core.room import Room, matrix
 from ordinalgp.core.search import Trainable
 from ordinalgp.core.upstream import Upper
 
+_STRIP = 256  # rows of a product at a time
 # In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is
 # the larger both may shrink at no cost, down to where the kernel matrix cannot be inverted.
 RANK_NOISE_BOUNDS = (1e-2, 1e3)
@@ -139,8 +140,7 @@ class LeastSquaresTask(Trainable):
         step = -d_mean * A.apply(out.w) / (T * out.kept)  # of the mean, by the noise in 1/T
         d_noise = 2 * (d_q @ q + np.sum(d_var * at.var + step))
         G = matrix(self.room, "slope", len(out.R))
-        rows = matrix(self.room, "rows", len(out.R))
-        _pull_back(out.R, d_q / out.T, d_w, out.w, G, rows)
+        _pull_back(out.R, d_q / out.T, d_w, out.w, G)
         d_noise += 2 * np.sum(np.diagonal(G) / out.T)
         d_link = link.theta_derivatives(self.y, at.mean, at.var).value @ self.counts
         return float(self.counts @ smoothed.value), G, np.concatenate([[d_noise], d_link])
@@ -156,19 +156,18 @@ def _inverse(C: FloatArray) -> FloatArray:
 
 
 def _pull_back(
-    R: FloatArray, g: FloatArray, d_w: FloatArray, w: FloatArray, out: FloatArray, rows: FloatArray
+    R: FloatArray, g: FloatArray, d_w: FloatArray, w: FloatArray, out: FloatArray
 ) -> None:
     """-R diag(g) R - (R d_w w' + w d_w' R)/2: both w and diag(R) back to K, above the diagonal.
 
-    ``rows`` is room for those of R, which form one symmetric product where g is negative and one
-    where it is not: each is half of a general one.
+    Rows of R with g of one sign form a symmetric product, which is half of a general one. ``out``
+    is in C order, as its transpose is what BLAS fills.
     """
     half = R @ d_w
     np.matmul(np.column_stack([half, w]) / -2, np.vstack([w, half]), out=out)
-    order = np.argsort(g >= 0, kind="stable")
-    np.take(R, order, axis=0, out=rows)
-    rows *= np.sqrt(np.abs(g[order]))[:, None]
-    n_negative = np.count_nonzero(g < 0)
-    for sign, part in ((1.0, rows[:n_negative]), (-1.0, rows[n_negative:])):
-        if len(part):
-            blas.dsyrk(sign, part.T, beta=1.0, c=out.T, lower=1, overwrite_c=1)
+    for sign, places in ((1.0, np.flatnonzero(g < 0)), (-1.0, np.flatnonzero(g > 0))):
+        for i in range(0, len(places), _STRIP):
+            some = places[i : i + _STRIP]
+            rows = R[some]
+            rows *= np.sqrt(np.abs(g[some]))[:, None]
+            blas.dsyrk(sign, rows.T, beta=1.0, c=out.T, lower=1, overwrite_c=1)
