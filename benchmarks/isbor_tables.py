@@ -184,8 +184,7 @@ def cells(splits: int, large_splits: int) -> list[Cell]:
     models = ("halves", "isbor-cv", *_OTHERS, "ep", "sbor")
     out += [_cell(name, split, model) for model in models for split in twice for name in small]
     more = range(twice.stop, splits + 1)
-    out += [_cell("SWD", split, model) for model in ("ep", *_OTHERS) for split in more]
-    out += [_cell("SWD", split, "sbor") for split in range(1, splits + 1)]
+    out += [_cell("SWD", split, model) for model in ("ep", *_OTHERS, "sbor") for split in more]
     out += [_cell(name, split, "halves") for split in (1, 2, 3) for name in large]
     out += [_cell("Bank", split, "halves") for split in every[3:]]
     # The larger sets at sizes that the kernel baselines, with their searches, can do.
