@@ -13,7 +13,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier, OrdinalSVC
+from ordinalgp import (
+    LeastSquaresOrdinalClassifier,
+    OrdinalGPClassifier,
+    OrdinalSVC,
+    SparseBayesOrdinalClassifier,
+)
 from ordinalgp.datasets import make_five_ranks_1d, make_three_ranks
 from ordinalgp.kernels import ARDLinear
 from ordinalgp.plots import (
@@ -400,6 +405,19 @@ def test_the_evidence_path_ends_at_the_evidence(fitted):
     bare = OrdinalGPClassifier(optimizer=None).fit(*make_three_ranks(30, random_state=0))
     with pytest.raises(ValueError, match="without a search"):
         EvidenceDisplay.from_estimator(bare)
+
+
+def test_steps_of_a_sparse_model_are_marked_by_their_kind():
+    model = SparseBayesOrdinalClassifier(random_state=0).fit(*make_three_ranks(40, random_state=0))
+    display = EvidenceDisplay.from_estimator(model)
+    lines = {line.get_label(): line for line in display.ax_.get_lines()}
+    kinds = set(model.evidence_moves_)
+    assert set(lines) == {*kinds, "best so far"}
+    assert {"start", "add", "thresholds", "linearise"} <= kinds
+    for kind in kinds:
+        steps, values = lines[kind].get_data()
+        assert_array_equal(model.evidence_moves_[steps - 1], kind)
+        assert_array_equal(values, model.evidence_path_[steps - 1])
 
 
 # ------------------------------------------------------------------------------ posterior

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ordinalgp import OrdinalGPClassifier
+from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier
 from ordinalgp.tables import TableModel
 
 from .table_cases import LEVELS, school, write_csv
@@ -192,6 +192,16 @@ def test_models_without_relevance_or_search_have_a_report_too():
     assert page.count("<img ") == 5  # latent, confusion, calibration twice, along x
     assert "Model of ordered levels" in page
     assert "NaN" not in page
+
+
+def test_a_sparse_model_tells_of_steps_and_not_of_evaluations(html):
+    columns, grade = school()
+    sparse = TableModel(SparseBayesOrdinalClassifier(random_state=0)).fit(columns, grade)
+    steps = len(sparse.classifier_.evidence_path_)
+    page = report_html(sparse)
+    assert f"Log evidence over {steps} steps" in page
+    assert "Functions enter, change and leave" in page
+    assert " evaluations, from" in html
 
 
 def test_a_search_that_failed_is_announced():

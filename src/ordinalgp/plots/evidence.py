@@ -1,21 +1,35 @@
-"""The search for hyperparameters, evaluation by evaluation."""
+"""The search for hyperparameters, evaluation by evaluation, or the training, step by step."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.metrics.fitted import unwrap
 from ordinalgp.plots.base import Display, pyplot
 
+# Marker, colour and size of each kind of step; those of no kind are evaluations of a search.
+_MARKS = {
+    "evaluation": (".", "0.45", 5),
+    "start": ("o", "black", 5),
+    "add": ("^", "#1b7837", 5),
+    "re-estimate": (".", "0.45", 5),
+    "delete": ("v", "#b2182b", 5),
+    "thresholds": ("x", "#b35806", 6),
+    "linearise": ("+", "#542788", 7),
+}
+
 
 @dataclass(eq=False)
 class EvidenceDisplay(Display):
     """The log evidence at every evaluation of the search, and the best so far.
 
-    A search that settled ends in a plateau. Make it with :meth:`from_estimator`.
+    A search that settled ends in a plateau. Of a sparse model these are the steps of its training,
+    marked by what they were (``moves``): functions enter, change or leave, thresholds move, and
+    the likelihood is expanded anew. Make it with :meth:`from_estimator`.
 
     Attributes
     ----------
@@ -36,11 +50,12 @@ class EvidenceDisplay(Display):
     """
 
     path: FloatArray
+    moves: NDArray[np.str_] | None = None
     line_: Any = field(default=None, init=False)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw ``evidence_path_``.
+        """Draw ``evidence_path_``, and ``evidence_moves_`` if there are any.
 
         Parameters
         ----------
@@ -59,15 +74,21 @@ class EvidenceDisplay(Display):
             )
         if not len(model.evidence_path_):
             raise ValueError("The model was fitted without a search (optimizer=None): no path.")
-        return cls(np.asarray(model.evidence_path_)).plot(ax=ax)
+        moves = getattr(model, "evidence_moves_", None)
+        return cls(np.asarray(model.evidence_path_), moves).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         steps, best = np.arange(1, len(self.path) + 1), np.maximum.accumulate(self.path)
-        ax.plot(steps, self.path, ".", color="0.45", ms=5, label="evaluation")
-        (self.line_,) = ax.plot(steps, best, color="#00429d", lw=1.8, label="best so far")
+        kinds = np.full(len(steps), "evaluation") if self.moves is None else np.asarray(self.moves)
+        for kind, (marker, color, size) in _MARKS.items():
+            of = kinds == kind
+            if of.any():
+                ax.plot(steps[of], self.path[of], marker, color=color, ms=size, label=kind)
+        (self.line_,) = ax.plot(steps, best, color="#00429d", lw=1.8, zorder=1, label="best so far")
         # Early steps may be far below; the picture is about the climb that follows.
         low = np.quantile(best, 0.05) if len(best) > 20 else self.path.min()
         margin = 0.08 * (best[-1] - low) or 1.0
         ax.set(ylim=(low - margin, best[-1] + margin))
-        ax.set(xlabel="evaluation of the search", ylabel="log evidence (natural log)")
+        what = "evaluation of the search" if self.moves is None else "step of the training"
+        ax.set(xlabel=what, ylabel="log evidence (natural log)")
         ax.legend(loc="lower right")

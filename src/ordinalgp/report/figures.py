@@ -188,11 +188,15 @@ def _search(model: TableModel) -> Iterator[Figure]:
     path = getattr(model.classifier_, "evidence_path_", np.empty(0))
     if not len(path):
         return
+    moves = getattr(model.classifier_, "evidence_moves_", None)
+    what, chosen = ("evaluations", "Length scales, noise and thresholds are chosen")
+    if moves is not None:
+        what, chosen = "steps", "Functions enter, change and leave, and thresholds move,"
     yield _draw(
         "search",
         "How the model was found",
-        f"Log evidence over {len(path)} evaluations, from {path[0]:.1f} to {path.max():.1f}.",
-        "Length scales, noise and thresholds are chosen to make the data as probable as possible; "
+        f"Log evidence over {len(path)} {what}, from {path[0]:.1f} to {path.max():.1f}.",
+        f"{chosen} to make the data as probable as possible; "
         "the curve shows this climb. It should end in a plateau.",
-        lambda ax: EvidenceDisplay(np.asarray(path)).plot(ax),
+        lambda ax: EvidenceDisplay(np.asarray(path), moves).plot(ax),
     )
