@@ -17,6 +17,8 @@ from .table_cases import LEVELS, school, write_csv
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
+import matplotlib.pyplot as plt
+
 from ordinalgp.report import report_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -202,6 +204,15 @@ def test_a_sparse_model_tells_of_steps_and_not_of_evaluations(html):
     assert f"Log evidence over {steps} steps" in page
     assert "Functions enter, change and leave" in page
     assert " evaluations, from" in html
+
+
+def test_a_report_leaves_figures_and_windows_alone(model):
+    plt.close("all")
+    backend, mine = plt.get_backend(), plt.figure()
+    report_html(model)
+    assert plt.get_backend() == backend
+    assert plt.get_fignums() == [mine.number]
+    plt.close(mine)
 
 
 def test_a_search_that_failed_is_announced():

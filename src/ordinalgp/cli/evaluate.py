@@ -151,17 +151,19 @@ def _print(result: dict[str, Any]) -> None:
 
 
 def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> list[str]:
-    from ordinalgp.plots import CalibrationDisplay, ConfusionDisplay, use_files_only
+    from ordinalgp.plots import CalibrationDisplay, ConfusionDisplay
+    from ordinalgp.plots.base import file_axes
 
-    use_files_only()
     folder.mkdir(parents=True, exist_ok=True)
     levels = model.categories_
     truth, found = levels[codes], levels[decide(p, "mode")]
     calibration = CalibrationDisplay.from_predictions
     displays: dict[str, Any] = {
-        "calibration.png": calibration(truth, p, levels),
-        "cumulative-calibration.png": calibration(truth, p, levels, kind="cumulative"),
-        "confusion.png": ConfusionDisplay.from_predictions(truth, found, levels),
+        "calibration.png": calibration(truth, p, levels, ax=file_axes()),
+        "cumulative-calibration.png": calibration(
+            truth, p, levels, kind="cumulative", ax=file_axes()
+        ),
+        "confusion.png": ConfusionDisplay.from_predictions(truth, found, levels, ax=file_axes()),
     }
     for name, display in displays.items():
         display.figure_.savefig(folder / name, dpi=120)

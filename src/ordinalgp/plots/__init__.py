@@ -5,7 +5,6 @@ Models may be the last step of a pipeline: axes then show the inputs as the pipe
 Levels differ in lightness and in marker, so that they can be told apart in print and by everyone.
 """
 
-from ordinalgp.plots.base import use_files_only
 from ordinalgp.plots.calibration import CalibrationDisplay
 from ordinalgp.plots.comparisons import (
     ComparisonCurveDisplay,
@@ -32,5 +31,4 @@ __all__ = [
     "RankingDisplay",
     "RelevanceDisplay",
     "RelevanceVectorsDisplay",
-    "use_files_only",
 ]

@@ -120,6 +120,9 @@ def column(feature: Any, names: list[str]) -> int:
     return names.index(feature)
 
 
-def use_files_only() -> None:
-    """Draw without a screen: figures are only saved."""
-    pyplot().switch_backend("Agg")
+def file_axes(size: tuple[float, float] | None = None) -> Any:
+    """Axes of a figure that is only saved: it has no window and leaves other figures alone."""
+    pyplot()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained").subplots()

@@ -17,9 +17,8 @@ from ordinalgp.plots import (
     LatentDisplay,
     PosteriorDisplay,
     RelevanceDisplay,
-    use_files_only,
 )
-from ordinalgp.plots.base import pyplot
+from ordinalgp.plots.base import file_axes, pyplot
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import Table, objects
 from ordinalgp.tables.encoding import NumberColumn
@@ -41,7 +40,6 @@ class Figure:
 
 def figures(model: TableModel) -> list[Figure]:
     """All pictures that the model has data for."""
-    use_files_only()
     makers: list[Callable[[TableModel], Iterator[Figure]]]
     makers = [_latent, _leave_one_out, _relevance, _effects, _search]
     return [figure for maker in makers for figure in maker(model)]
@@ -50,12 +48,11 @@ def figures(model: TableModel) -> list[Figure]:
 def _draw(section: str, title: str, alt: str, text: str, draw: Callable[[Any], Any]) -> Figure:
     plt = pyplot()
     with plt.rc_context({"font.size": 10.5, "svg.hashsalt": "ordinalgp", "axes.grid": False}):
-        figure, ax = plt.subplots(figsize=(7.2, 4.3), layout="constrained")
+        ax = file_axes((7.2, 4.3))
         draw(ax)
         content = io.BytesIO()
         # Without a date equal models make equal reports.
-        figure.savefig(content, format="svg", metadata={"Date": None})
-        plt.close(figure)
+        ax.figure.savefig(content, format="svg", metadata={"Date": None})
     source = "data:image/svg+xml;base64," + b64encode(content.getvalue()).decode("ascii")
     return Figure(section, title, alt, text, source)
 
