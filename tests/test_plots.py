@@ -407,6 +407,20 @@ def test_the_evidence_path_ends_at_the_evidence(fitted):
         EvidenceDisplay.from_estimator(bare)
 
 
+@pytest.mark.parametrize("kind", ["level", "cumulative"])
+@pytest.mark.parametrize("size", [(6.4, 4.8), (7.2, 4.3), (5.0, 5.0)])
+def test_labels_and_legend_of_calibration_are_inside_the_figure(kind, size):
+    levels = np.array(["mild", "moderate", "marked", "severe"])
+    p = np.random.default_rng(0).dirichlet([2, 1, 2, 1], 60)
+    truth = levels[p.argmax(axis=1)]
+    ax = plt.subplots(figsize=size, layout="constrained")[1]
+    CalibrationDisplay.from_predictions(truth, p, levels, kind=kind, ax=ax)
+    ax.figure.draw_without_rendering()
+    box, (width, height) = ax.get_tightbbox(), ax.figure.bbox.size
+    pad = 5  # pixels: the legend's own border is not counted by the layout
+    assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -pad
+
+
 def test_steps_of_a_sparse_model_are_marked_by_their_kind():
     model = SparseBayesOrdinalClassifier(random_state=0).fit(*make_three_ranks(40, random_state=0))
     display = EvidenceDisplay.from_estimator(model)

@@ -139,7 +139,8 @@ class CalibrationDisplay(Display):
             self.points_.append(drawn)
         what = "level or a lower one" if self.kind == "cumulative" else "level"
         ax.set(xlabel=f"predicted probability of the {what}", ylabel="share of rows where it came")
-        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
+        # Not of equal aspect: a square beside a legend leaves its label outside the figure.
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         handles, labels = ax.get_legend_handles_labels()
         ax.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1, 0.5))
 
