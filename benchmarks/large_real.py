@@ -32,12 +32,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from ordinalgp import OrdinalGPClassifier, metrics
-from ordinalgp._induced import SUBSET_ROWS
 from ordinalgp.benchmark.protocol import Cell, data_folder
 from ordinalgp.benchmark.runner import run
-from ordinalgp.core.likelihood_step import LikelihoodStep, likelihood_step
 from ordinalgp.core.search import Found
 from ordinalgp.decisions import decide
+from ordinalgp.many_rows.likelihood_step import LikelihoodStep, likelihood_step
+from ordinalgp.many_rows.passes import SUBSET_ROWS
 
 RESULTS = Path(__file__).resolve().parent / "results" / "large-real.jsonl"
 FILES = {
@@ -118,19 +118,19 @@ def without(stage: str) -> Any:
         def stay(task: Any, *_: Any) -> Found:
             return Found(task.theta, -np.inf, np.empty(0), None, True, "left out")
 
-        return mock.patch("ordinalgp._large.climb_sample", stay)
+        return mock.patch("ordinalgp.many_rows.classifier.climb_sample", stay)
     if stage == "fixed thresholds":
 
         def hold(sums: Any, likelihood: Any, *_: Any, **__: Any) -> LikelihoodStep:
             return LikelihoodStep.none(len(likelihood.theta))
 
-        return mock.patch("ordinalgp._induced.likelihood_step", hold)
+        return mock.patch("ordinalgp.many_rows.passes.likelihood_step", hold)
     if stage == "no common scale":
 
         def creep(*given: Any, **_: Any) -> LikelihoodStep:
             return likelihood_step(*given, together=False)
 
-        return mock.patch("ordinalgp._induced.likelihood_step", creep)
+        return mock.patch("ordinalgp.many_rows.passes.likelihood_step", creep)
     return nullcontext()
 
 

@@ -1,14 +1,12 @@
 """Gaussian processes for ordered outcomes and preferences."""
 
+from ordinalgp.baselines import IncrementalOrdinalSVC, KernelDiscriminantOrdinal, OrdinalSVC
 from ordinalgp.collaborative import CollaborativeOrdinalGP
-from ordinalgp.discriminant import KernelDiscriminantOrdinal
 from ordinalgp.gp import OrdinalGPClassifier
-from ordinalgp.incremental_svm import IncrementalOrdinalSVC
 from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
 from ordinalgp.persistence import load
 from ordinalgp.preference import PreferenceGP, Ranking
 from ordinalgp.sparse import SparseBayesOrdinalClassifier
-from ordinalgp.svm import OrdinalSVC
 
 __version__ = "0.1.0.dev0"
 

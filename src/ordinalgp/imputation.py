@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalgp._typing import FloatArray
-from ordinalgp._validation import check_number, check_option
+from ordinalgp.validation.options import check_number, check_option
 
 __all__ = ["LowRankImputer", "MeanImputer"]
 

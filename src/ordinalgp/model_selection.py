@@ -15,9 +15,10 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._comparisons import check_comparisons, check_items
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_option, class_positions
+from ordinalgp.preference.comparisons import check_comparisons, check_items
+from ordinalgp.validation.labels import class_positions
+from ordinalgp.validation.options import check_option
 
 __all__ = ["ComparisonClassifier", "ComparisonKFold"]
 

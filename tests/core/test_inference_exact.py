@@ -23,8 +23,8 @@ from ordinalgp.core.projections import (
     Basis,
     Differences,
     Identity,
-    Rows,
-    SparseRows,
+    RowSelection,
+    SparseProjection,
     lift,
     sandwich,
     squared_lengths,
@@ -331,7 +331,7 @@ def test_counts_are_repeated_observations(smoothing, objective):
     )
     assert_allclose(a.value, b.value, rtol=1e-9)
     assert_allclose(a.d_likelihood, b.d_likelihood, rtol=1e-7, atol=1e-8)
-    back = Rows(rows, 8)
+    back = RowSelection(rows, 8)
     assert_allclose(a.d_kernel, lift(back, b.d_kernel), rtol=1e-6, atol=1e-7)
     assert_allclose(a.approximation.marginal.var[rows], b.approximation.marginal.var, rtol=1e-7)
     assert_allclose(a.approximation.sites.tau[rows], b.approximation.sites.tau, rtol=1e-6)
@@ -426,9 +426,9 @@ def some_sparse_rows(m):
 
 PROJECTIONS = {
     "identity": (Identity(N), np.eye(N)),
-    "rows": (Rows(np.array([5, 1, 1, 0]), N), np.eye(N)[[5, 1, 1, 0]]),
+    "rows": (RowSelection(np.array([5, 1, 1, 0]), N), np.eye(N)[[5, 1, 1, 0]]),
     "rows-all-repeated": (
-        Rows(np.array([0, 1, 2, 3, 4, 5, 6, 0, 3]), N),
+        RowSelection(np.array([0, 1, 2, 3, 4, 5, 6, 0, 3]), N),
         np.eye(N)[[0, 1, 2, 3, 4, 5, 6, 0, 3]],
     ),
     "differences": (
@@ -445,11 +445,11 @@ PROJECTIONS = {
     ),
     "basis-wide": (lambda B: (Basis(B), B))(RNG.normal(size=(4, N))),
     "basis-tall": (lambda B: (Basis(B), B))(RNG.normal(size=(12, N))),
-    "sparse-threes": (lambda B: (SparseRows(sparse.csr_array(B)), B))(
+    "sparse-threes": (lambda B: (SparseProjection(sparse.csr_array(B)), B))(
         np.eye(N)[:5] - 2 * np.eye(N)[1:6] + np.eye(N)[2:]
     ),
-    "sparse": (lambda B: (SparseRows(B), B.toarray()))(some_sparse_rows(5)),
-    "sparse-repeated": (lambda B: (SparseRows(B), B.toarray()))(
+    "sparse": (lambda B: (SparseProjection(B), B.toarray()))(some_sparse_rows(5)),
+    "sparse-repeated": (lambda B: (SparseProjection(B), B.toarray()))(
         some_sparse_rows(3)[[0, 1, 0, 2, 2]]
     ),
 }

@@ -8,9 +8,10 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 from scipy.special import expit
 
-from ordinalgp.core import likelihoods, logit
+from ordinalgp.core import likelihoods
+from ordinalgp.core import ordinal_logit as logit
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit, expected_log
-from ordinalgp.core.logit import OrdinalLogit
+from ordinalgp.core.ordinal_logit import OrdinalLogit
 
 B = [-0.7, 0.1, 1.9]
 CASES = {

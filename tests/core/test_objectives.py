@@ -5,13 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from ordinalgp.core.bound import ep_bound
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
-from ordinalgp.core.logit import OrdinalLogit
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
+from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.problem import Problem
-from ordinalgp.core.projections import Basis, Differences, Identity, Rows, SparseRows
+from ordinalgp.core.projections import Basis, Differences, Identity, RowSelection, SparseProjection
+from ordinalgp.core.variational_bound import ep_bound
 
 H = 1e-5
 N = 9
@@ -23,12 +23,12 @@ OBJECTIVES = {
 RNG = np.random.default_rng(11)
 PROJECTIONS = {
     "identity": Identity(N),
-    "selected": Rows(np.array([7, 2, 0, 5]), N),
-    "repeated": Rows(RNG.integers(0, N, 14), N),
+    "selected": RowSelection(np.array([7, 2, 0, 5]), N),
+    "repeated": RowSelection(RNG.integers(0, N, 14), N),
     "differences-few": Differences(np.arange(5), np.arange(5) + 3, N),
     "differences-many": Differences(np.r_[np.zeros(8, int), 3, 3], np.r_[1:9, 5, 5], N),
     "differences-more-than-items": Differences(*np.triu_indices(N, 1), N),
-    "sparse": SparseRows(sparse.csr_array(RNG.random((6, N)) * (RNG.random((6, N)) < 0.4))),
+    "sparse": SparseProjection(sparse.csr_array(RNG.random((6, N)) * (RNG.random((6, N)) < 0.4))),
     "basis-tall": Basis(RNG.normal(size=(20, N)) / 3),
 }
 LIKELIHOODS = {

@@ -9,10 +9,12 @@ from ordinalgp.core.gaussian import Moments, Posterior, Preconditioner
 from ordinalgp.core.likelihoods import Smoothed
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 
-_COAST = 6  # rounds with held curvatures between two Newton steps
+_FROZEN_HESSIAN_STEPS = 6  # rounds with held curvatures between two Newton steps
 _STEPS, _MOST, _ENOUGH = 8, 10, 0.03  # Newton steps by iteration, rounds of each, and its goal
-_CHEAP = 50  # latent values up to which a factorisation costs less than the likelihood
-_TOLERABLE = 3.0  # nats an observation that a start may cost before another is tried
+_CHEAP_FACTORISATION_SIZE = (
+    50  # latent values up to which a factorisation costs less than the likelihood
+)
+_TOLERABLE_START_LOSS = 3.0  # nats an observation that a start may cost before another is tried
 _ROUNDING = 1e-12
 
 
@@ -30,8 +32,8 @@ class _Mode:
 def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -> Approximation:
     """Newton's method for the posterior mode (Alg. 3.1 of [Rasmussen06]_), with halving."""
     mode = _first_mode(problem, start)
-    costly = len(problem.K) > _CHEAP
-    known = None if problem.room is None else problem.room.preconditioner
+    costly = len(problem.K) > _CHEAP_FACTORISATION_SIZE
+    known = None if problem.workspace is None else problem.workspace.preconditioner
     if costly and known is not None:
         # In a search the factorisation at the last hyperparameters will do for most of the way.
         # The one at the mode, which the gradient needs, is then the only one to make.
@@ -53,7 +55,7 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
         if costly and known is not None:
             mode = _approach(problem, mode, known, tol)
         elif costly:
-            mode = _coast(problem, mode, posterior, sites.tau, tol)
+            mode = _frozen_hessian_steps(problem, mode, posterior, sites.tau, tol)
     marginal = Moments(mode.at.mean, posterior.observed().var)
     return Approximation(
         posterior, sites, marginal, mode.at, mode.smoothed, sweep, change, converged
@@ -83,7 +85,7 @@ def _first_mode(problem: Problem, start: Start | None) -> _Mode:
     warm = None
     if start is not None:
         warm = _mode_at(problem, start.weights, h + problem.K @ start.weights)
-        if warm.height > -_TOLERABLE * np.sum(problem.counts):
+        if warm.height > -_TOLERABLE_START_LOSS * np.sum(problem.counts):
             return warm
     cold = _mode_at(problem, np.zeros(n), h)
     return warm if warm is not None and warm.height > cold.height else cold
@@ -154,11 +156,11 @@ def _line_search(problem: Problem, mode: _Mode, weights: FloatArray, f: FloatArr
     return mode  # concave, so an ascent direction that does not ascend is rounding: at the top
 
 
-def _coast(
+def _frozen_hessian_steps(
     problem: Problem, mode: _Mode, posterior: Posterior, tau: FloatArray, tol: float
 ) -> _Mode:
     """Go on with the curvatures, and so the factorisation, of the last step: O(n^2) a round."""
-    for _ in range(_COAST):
+    for _ in range(_FROZEN_HESSIAN_STEPS):
         target = posterior.shifted(mode.smoothed.d1 + tau * mode.at.mean)
         new = _mode_at(problem, target.weights, target.mean)
         if not new.height > mode.height:

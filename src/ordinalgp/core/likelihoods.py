@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtri
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.special import Interval, cut_normal, hermite
+from ordinalgp.core.truncated_normal import Interval, cut_normal, hermite
 
 # Search bounds in natural units; wide enough that a unit-variance latent never meets them
 # unless the data leave a parameter undetermined (an absent level, separable classes).

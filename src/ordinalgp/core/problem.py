@@ -10,7 +10,7 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, square_root
 from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
 from ordinalgp.core.projections import Projection
-from ordinalgp.core.room import Room
+from ordinalgp.core.workspace import Workspace
 
 Smoothing = Literal["mode", "cavity"]
 
@@ -25,12 +25,12 @@ class Problem:
     likelihood: Likelihood
     counts: FloatArray
     prior_mean: FloatArray | None = None
-    room: Room | None = None
+    workspace: Workspace | None = None
 
     def condition(self, sites: Sites) -> Posterior:
         """Posterior under Gaussian sites."""
         K, A, h = self.K, self.projection, self.prior_mean
-        return condition(K, A, sites, self.counts, h, self.room, lambda: self.root)
+        return condition(K, A, sites, self.counts, h, self.workspace, lambda: self.root)
 
     @cached_property
     def root(self) -> FloatArray:

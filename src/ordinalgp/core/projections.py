@@ -47,7 +47,7 @@ def lift(A: Projection, G: FloatArray) -> FloatArray:
 
 def squared_lengths(A: Projection, H: FloatArray) -> FloatArray:
     """diag(A H'H A'), the variances of u for the covariance H'H of f, (M,)."""
-    places = A.places if isinstance(A, SparseRows) else None
+    places = A.places if isinstance(A, SparseProjection) else None
     if places is None:
         half = A.apply(H.T)
         return np.einsum("mk,mk->m", half, half)
@@ -91,7 +91,7 @@ class Identity:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowSelection:
     """Observation i sees latent value ``index[i]``: missing, selected or repeated rows."""
 
     index: IntArray
@@ -122,7 +122,7 @@ class Rows:
         seen, where = np.unique(self.index, return_inverse=True)
         if len(seen) == self.n:
             return Identity(self.n), where.ravel()
-        return Rows(seen, self.n), where.ravel()
+        return RowSelection(seen, self.n), where.ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseRows:
+class SparseProjection:
     """Any sparse linear combinations: the rows of a scipy sparse matrix."""
 
     matrix: Any
@@ -220,10 +220,10 @@ class SparseRows:
         if len(first) == len(keys):
             return self, None
         representatives = np.unique(where, return_index=True)[1]
-        return SparseRows(matrix[representatives]), where
+        return SparseProjection(matrix[representatives]), where
 
 
-class Differences(SparseRows):
+class Differences(SparseProjection):
     """Observation i sees f[left[i]] - f[right[i]]: a comparison of two items."""
 
     def __init__(self, left: IntArray, right: IntArray, n: int) -> None:

@@ -11,14 +11,14 @@ from joblib import Parallel, delayed
 from scipy.optimize import minimize
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.bound import ep_bound
-from ordinalgp.core.contraction import kernel_slope
-from ordinalgp.core.gram import kernel_matrix
 from ordinalgp.core.inference import infer
+from ordinalgp.core.kernel_gradient import kernel_slope
+from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
-from ordinalgp.core.room import Room
+from ordinalgp.core.variational_bound import ep_bound
+from ordinalgp.core.workspace import Workspace
 
 Objective = Callable[[Problem, Approximation], Evaluation]
 Optimizer = str | Callable[..., tuple[FloatArray, float]] | None
@@ -82,18 +82,18 @@ class Task(Trainable):
     objective: Objective = ep_evidence
     max_sweeps: int = 100
     tol: float = 1e-6
-    room: Room | None = None
+    workspace: Workspace | None = None
 
     def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs, with room of its own."""
+        """Return the task at the precision that a search needs, with a workspace of its own."""
         tol = max(self.tol, SEARCH_TOL.get(self.objective, 0.0))
-        return replace(self, tol=tol, room=Room())
+        return replace(self, tol=tol, workspace=Workspace())
 
     def problem(self) -> Problem:
         """The inference problem at the task's own hyperparameters."""
-        K = kernel_matrix(self.kernel, self.X, self.room)
-        A, room = self.projection, self.room
-        return Problem(K, A, self.y, self.likelihood, self.counts, room=room)
+        K = kernel_matrix(self.kernel, self.X, self.workspace)
+        A, workspace = self.projection, self.workspace
+        return Problem(K, A, self.y, self.likelihood, self.counts, workspace=workspace)
 
     def infer(self, problem: Problem, start: Start | None = None) -> Approximation:
         """Approximate the posterior."""
@@ -105,7 +105,7 @@ class Task(Trainable):
             tol=self.tol,
         )
 
-    def settle(self, start: Start | None = None) -> tuple[float, Approximation]:
+    def value_and_posterior(self, start: Start | None = None) -> tuple[float, Approximation]:
         """The objective at the task's own hyperparameters, without its gradient."""
         problem = self.problem()
         found = self.infer(problem, start)
@@ -118,7 +118,7 @@ class Task(Trainable):
         task = self.at(theta)
         problem = task.problem()
         evaluation = self.objective(problem, task.infer(problem, start))
-        slope = kernel_slope(task.kernel, self.X, evaluation.upstream, problem.K, self.room)
+        slope = kernel_slope(task.kernel, self.X, evaluation.upstream, problem.K, self.workspace)
         gradient = np.concatenate([slope, evaluation.d_likelihood])
         return evaluation.value, gradient, evaluation.approximation
 
@@ -131,7 +131,7 @@ def objective_named(inference: str, objective: str) -> tuple[Smoothing, Objectiv
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """The best hyperparameters of a search."""
 
     theta: FloatArray
@@ -209,7 +209,7 @@ def _climb(
     label: str,
     verbose: int,
     max_iterations: int,
-) -> Found:
+) -> SearchResult:
     """Search from one start."""
     ascent = _Ascent(task.relaxed(), label, verbose)
     bounds = task.bounds
@@ -220,10 +220,12 @@ def _climb(
     else:
         message, converged = _lbfgs(ascent, theta, bounds, max_iterations)
     if ascent.best is None:
-        return Found(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
+        return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
     if verbose:
         _say(f"{label} best {ascent.value:.6f} after {len(ascent.path)} evaluations ({message})")
-    return Found(ascent.best, ascent.value, np.array(ascent.path), ascent.start, converged, message)
+    return SearchResult(
+        ascent.best, ascent.value, np.array(ascent.path), ascent.start, converged, message
+    )
 
 
 def _lbfgs(
@@ -252,10 +254,10 @@ def maximise(
     n_jobs: int | None = None,
     verbose: int = 0,
     max_iterations: int = _MAX_ITERATIONS,
-) -> Found:
+) -> SearchResult:
     """Climb from every start and keep the best; starts run in parallel through joblib."""
     if optimizer is None or len(task.theta) == 0:
-        return Found(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
+        return SearchResult(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
     # One start needs no other process, which would take a second or two to begin.
     found = Parallel(n_jobs=n_jobs if len(starts) > 1 else 1)(
         delayed(_climb)(

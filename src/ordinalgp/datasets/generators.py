@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_number, check_whole
+from ordinalgp.validation.options import check_number, check_whole
 
 __all__ = [
     "Ratings",

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_option, check_whole
 from ordinalgp.metrics.fitted import category_proba, model_order, unwrap
 from ordinalgp.metrics.ranks import probability_ranks
 from ordinalgp.plots.base import MARKERS, Display, colors_of, pyplot
+from ordinalgp.validation.options import check_option, check_whole
 
 _Z = 1.645  # 90 %
 

@@ -10,9 +10,9 @@ from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from ordinalgp._comparisons import check_comparisons, check_items, encode_outcomes
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.plots.base import Display, pyplot
+from ordinalgp.preference.comparisons import check_comparisons, check_items, encode_outcomes
 
 __all__ = ["ComparisonCurveDisplay", "ComparisonDisplay", "RankingDisplay"]
 

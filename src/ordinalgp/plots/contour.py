@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_whole
 from ordinalgp.plots.base import (
     MARKERS,
     SHADE,
@@ -25,6 +24,7 @@ from ordinalgp.plots.base import (
     rows_of,
     span,
 )
+from ordinalgp.validation.options import check_whole
 
 
 @dataclass(eq=False)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp._validation import check_option, check_whole
 from ordinalgp.metrics.fitted import category_proba
 from ordinalgp.plots.base import (
     MARKERS,
@@ -23,6 +22,7 @@ from ordinalgp.plots.base import (
     rows_of,
     span,
 )
+from ordinalgp.validation.options import check_option, check_whole
 
 
 @dataclass(eq=False)
@@ -136,9 +136,9 @@ class PosteriorDisplay(Display):
         if self.kind == "levels":
             return -0.5, len(self.categories) - 0.5
         gaps = np.diff(self.thresholds)
-        room = float(gaps.mean()) if len(gaps) else 1.0
-        low = min((self.mean - 2 * self.sd).min(), self.thresholds[0] - room)
-        high = max((self.mean + 2 * self.sd).max(), self.thresholds[-1] + room)
+        workspace = float(gaps.mean()) if len(gaps) else 1.0
+        low = min((self.mean - 2 * self.sd).min(), self.thresholds[0] - workspace)
+        high = max((self.mean + 2 * self.sd).max(), self.thresholds[-1] + workspace)
         return float(low), float(high)
 
     def _strips(self, ax: Any, low: float, high: float) -> FloatArray:

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._relevance import relevance_shares
 from ordinalgp._typing import FloatArray
+from ordinalgp.kernels.relevance import relevance_shares
 from ordinalgp.metrics.fitted import unwrap
 from ordinalgp.plots.base import Display, feature_names_of, pyplot
 

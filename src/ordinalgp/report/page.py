@@ -7,7 +7,7 @@ from pprint import pformat
 from typing import Any
 
 import ordinalgp
-from ordinalgp._files import whole_file
+from ordinalgp.runtime.files import whole_file
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.summary import RULE, SCORES, summarise
 

@@ -11,11 +11,12 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
-from ordinalgp._validation import check_option, class_positions
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import ARDLinear, Exponential
 from ordinalgp.tables.cells import BadCell, BadRows, Table, as_table
 from ordinalgp.tables.encoding import Encoder, inspect, learn
+from ordinalgp.validation.labels import class_positions
+from ordinalgp.validation.options import check_option
 
 KERNELS = ("rbf", "ard", "linear", "exponential")
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from ordinalgp import metrics
-from ordinalgp._relevance import relevance_shares
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.decisions import decide
+from ordinalgp.kernels.relevance import relevance_shares
 from ordinalgp.plots.base import link_noise
 from ordinalgp.tables.model import TableModel
 

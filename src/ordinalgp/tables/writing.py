@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ordinalgp._files import whole_file
+from ordinalgp.runtime.files import whole_file
 from ordinalgp.tables.parquet import import_pyarrow
 
 Rows = dict[str, list[Any]]

@@ -1,0 +1,178 @@
+"""Kernel discriminant learning for ordinal regression: ``KernelDiscriminantOrdinal``."""
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.optimize import nnls
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.baselines.cuts import CutClassifier, LevelRows, check_rank, kernel_features
+from ordinalgp.validation.options import check_number
+
+_ZERO = 1e-14  # of the largest squared distance of neighbouring means: nothing but rounding
+
+
+class KernelDiscriminantOrdinal(CutClassifier):
+    """Classifier for ordered levels by a discriminant direction (KDLOR).
+
+    The direction has a small variance within the levels, and all means of neighbouring levels
+    apart, in order, by at least the largest distance possible. Thresholds lie halfway between
+    the means. It gives labels, no probabilities; a baseline of [Li18]_. See [Sun10]_.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel, default=None
+        How alike two rows are. None is the Gaussian kernel with squared length scale equal to the
+        number of features, meant for standardised inputs. It is kept as it is: choose its
+        width with ``GridSearchCV``.
+    regularization : float, default=1e-3
+        Added to the variance within levels for every unit of squared coefficients, so that the
+        direction is determined (the paper's u).
+    rank : int, "auto" or None, default="auto"
+        Largest number of rows that span all others: None takes all of them. "auto" is exact up to
+        2,000 distinct rows, and 1,000 above.
+    categories : sequence, default=None
+        Levels from lowest to highest. None takes them from an ordered pandas or polars
+        categorical, or sorts numbers; strings without an order raise.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (n_categories - 1,)
+        Cuts between consecutive levels.
+    centres_ : ndarray of shape (n_centres, n_features)
+        Rows whose kernel functions make up the projection.
+    coefficients_ : ndarray of shape (n_centres,)
+        Their weights.
+    separation_ : float
+        Distance of the closest two neighbouring means along the projection, which is scaled to
+        have unit variance within levels, regularisation included.
+    kernel_ : scikit-learn kernel
+        The kernel.
+    categories_ : ndarray
+        All levels in rank order.
+    classes_ : ndarray
+        Observed labels, sorted as scikit-learn sorts them.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where the input had them.
+
+    Notes
+    -----
+    The paper's trade-off C between variance and distance only scales the projection and its
+    thresholds: no label depends on it, so there is no such parameter. ``sample_weight`` counts
+    copies.
+
+    References
+    ----------
+    .. [Sun10] B.-Y. Sun, J. Li, D. D. Wu, X.-M. Zhang and W.-B. Li, "Kernel discriminant learning
+       for ordinal regression", IEEE Transactions on Knowledge and Data Engineering 22, 2010.
+    .. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural
+       Networks 106, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp import KernelDiscriminantOrdinal
+    >>> X = np.linspace(-2, 2, 60)[:, None]
+    >>> y = np.digitize(X[:, 0] ** 3, [-1, 1])
+    >>> KernelDiscriminantOrdinal().fit(X, y).predict([[-1.8], [0.0], [1.8]])
+    array([0, 1, 2])
+    """
+
+    _extra_spec: ClassVar[dict[str, tuple[Any, ...]]] = {"separation_": ("f", "")}
+    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
+        **CutClassifier._common_spec,
+        **_extra_spec,
+    }
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        regularization: float = 1e-3,
+        rank: Any = "auto",
+        categories: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.regularization = regularization
+        self.rank = rank
+        self.categories = categories
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_number("regularization", self.regularization, above=0)
+        check_rank(self.rank)
+
+    def _learn(self, data: LevelRows) -> None:
+        rows = data.rows
+        features = kernel_features(self.kernel_, rows.inputs, self.rank)
+        G, copies = features.matrix, np.bincount(rows.latent, rows.counts).astype(float)
+        mean, within = _moments(G[rows.latent], data.codes, rows.counts)
+        S = G.T @ (copies[:, None] * G)
+        direction = _direction(np.diff(mean, axis=0).T, within, S, self.regularization)
+        weights = S @ direction
+        self.separation_ = float(np.min(np.diff(mean @ weights)))
+        cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
+        if not weights.any():
+            cuts = _around_the_median(np.bincount(data.codes, rows.counts).astype(float))
+        thresholds = data.thresholds(cuts, len(self.categories_))
+        if features.complete:
+            self._keep(rows.inputs, copies * (G @ direction), thresholds)
+        else:
+            centres = rows.inputs[features.pivots]
+            self._keep(centres, features.expansion(weights), thresholds)
+
+
+def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -> FloatArray:
+    """Where coefficients P^-1 G v of the rows' kernel functions are best: v, (m,).
+
+    The paper's H + u I, over rows of which input i was written 1/P_i times, is u P + G B G' with
+    the scatter B within levels, and (u P + G B G')^-1 G = P^-1 G (u I + B S)^-1, S = G'P^-1 G.
+    """
+    inner = within @ S
+    inner.flat[:: len(inner) + 1] += u
+    solved = np.linalg.solve(inner, apart)
+    Q = apart.T @ (S @ solved)
+    share = _simplex(Q)
+    direction: FloatArray = solved @ share
+    square = share @ (apart.T @ (S @ direction))
+    if not square > _ZERO * np.max(np.diagonal(Q)):
+        return np.zeros_like(direction)
+    return direction / np.sqrt(square)
+
+
+def _around_the_median(counts: FloatArray) -> FloatArray:
+    """Cuts that give zero the median level, where no direction puts all levels in order."""
+    warnings.warn(
+        "No direction was found that puts the means of all levels in order, as where two levels "
+        "have the same inputs: every row gets the median level. Join such levels, use another "
+        "kernel, or raise regularization.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return np.where(np.cumsum(counts)[:-1] < 0.5 * np.sum(counts), -1.0, 1.0)
+
+
+def _moments(G: FloatArray, codes: Any, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean features of every level, (r, m), and their scatter around them, (m, m)."""
+    total = np.bincount(codes, counts)
+    mean = np.stack([counts[codes == k] @ G[codes == k] for k in range(len(total))])
+    mean /= total[:, None]
+    centred = G - mean[codes]
+    return mean, centred.T @ (counts[:, None] * centred)
+
+
+def _simplex(Q: FloatArray) -> FloatArray:
+    """Minimise a'Qa over a >= 0 with sum 1 (the dual of [Sun10]_).
+
+    For a >= 0 the least a'Qa with sum t is t^2 times that with sum 1, so that a penalty on the
+    sum changes the length of the answer and not its direction: non-negative least squares.
+    """
+    size, axes = np.linalg.eigh(0.5 * (Q + Q.T))
+    root = np.sqrt(np.maximum(size, 0.0))[:, None] * axes.T
+    root /= max(np.abs(root).max(), np.finfo(float).tiny)
+    p = len(Q)
+    share: FloatArray = nnls(np.vstack([root, np.ones(p)]), np.append(np.zeros(p), 1.0))[0]
+    return share / share.sum()

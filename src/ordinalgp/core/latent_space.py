@@ -1,0 +1,109 @@
+"""The posterior in the space of latent values, where there are more observations than those.
+
+Factor K = F F' and then I + F' (A' T A) F.
+"""
+
+import copy
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy.linalg import lapack
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.core.linalg import Triangle
+from ordinalgp.core.posterior import Copies, Moments, Preconditioner, Sites
+from ordinalgp.core.projections import Projection, squared_lengths
+
+
+class LatentSpacePosterior:
+    """Posterior in the space of latent values: I + F' (A' T A) F with K = F F'."""
+
+    def __init__(
+        self,
+        K: FloatArray,
+        F: FloatArray,
+        A: Projection,
+        copies: Copies,
+        sites: Sites,
+        prior_mean: FloatArray | None,
+    ) -> None:
+        self._A, self._copies = A, copies
+        self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
+        self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
+        self._precision = A.scatter(copies.merge(sites.tau))
+        B = _congruence(F, self._precision)
+        B.flat[:: len(B) + 1] += 1.0
+        triangle = Triangle(B)
+        self.half_log_det = triangle.half_log_det
+        self._half_covariance = triangle.half_solve(F.T)  # H with covariance H' H
+        self._move(sites.nu)
+
+    def _move(self, nu: FloatArray) -> None:
+        shift = self._A.adjoint(self._copies.merge(nu))
+        total = shift - self._precision @ self._h
+        self.mean = self._h + self.covary(total)
+        self.weights = self.without_sites(total)
+
+    def shifted(self, nu: FloatArray) -> Self:
+        """Move the mean with the factorisation kept."""
+        moved = copy.copy(self)
+        moved._move(nu)
+        return moved
+
+    @cached_property
+    def _variances(self) -> FloatArray:
+        return np.maximum(squared_lengths(self._A, self._half_covariance), np.finfo(float).tiny)
+
+    def observed(self) -> Moments:
+        """Means A f and the squared lengths of H A'."""
+        spread = self._copies.spread
+        return Moments(spread(self._A.apply(self.mean)), spread(self._variances))
+
+    def covary(self, v: FloatArray) -> FloatArray:
+        """H' H v."""
+        return self._half_covariance.T @ (self._half_covariance @ v)
+
+    @property
+    def preconditioner(self) -> Preconditioner | None:
+        """Itself: the half covariance is all that is needed."""
+        return self
+
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        """Solve with I + A' T A K."""
+        return self._kept(v, self.covary(v))
+
+    def _kept(self, v: FloatArray, known: FloatArray) -> FloatArray:
+        # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
+        return v - self._precision @ known if self._diagonal is None else known / self._diagonal
+
+    def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both by one product with H' H."""
+        known = self.covary(v)
+        return self._kept(v, known), known
+
+    def inverse(self) -> FloatArray:
+        """R = Q - (H Q)' H Q with Q = A' T A."""
+        half = self._half_covariance @ self._precision
+        return self._precision - half.T @ half
+
+    def upper_inverse(self) -> FloatArray:
+        """R."""
+        return self.inverse()
+
+    def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+        """Take off the variance that the sites explain."""
+        explained = np.einsum("ij,ij->i", K_cross @ self.inverse(), K_cross)
+        return Moments(K_cross @ self.weights, np.maximum(k_diag - explained, 0.0))
+
+    def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
+        """Take off the covariance that the sites explain."""
+        return K_new - K_cross @ self.inverse() @ K_cross.T
+
+
+def _congruence(F: FloatArray, precision: FloatArray) -> FloatArray:
+    """F' precision F for symmetric ``precision``; the upper triangle alone where F is lower."""
+    if F.shape[0] != F.shape[1] or F[0, 1:].any():
+        return F.T @ (precision @ F)
+    product, _ = lapack.dsygst(precision.T, F, itype=2, lower=1)
+    return np.asarray(product).T

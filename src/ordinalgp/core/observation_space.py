@@ -1,0 +1,153 @@
+"""The posterior in the space of observations, where there are no more of them than latent values.
+
+Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
+"""
+
+import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.core.linalg import Triangle, mirrored
+from ordinalgp.core.posterior import Copies, Moments, Preconditioner, Sites
+from ordinalgp.core.projections import Identity, Projection, lift, sandwich
+from ordinalgp.core.workspace import Workspace, matrix
+
+# Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
+# four digits to cancellation and the variance is computed the other way.
+_WEAK_SITE = 1e-4
+_FAINT = 1e-6  # smallest share of the largest site's scale that a preconditioner divides by
+_STRIP = 128  # rows at a time that stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class _ScaledInverse:
+    """(I + T K)^-1 = S B^-1 S^-1, without anything else that a posterior holds."""
+
+    S: FloatArray
+    triangle: Triangle
+
+    def without_sites(self, v: FloatArray) -> FloatArray:
+        S = np.maximum(self.S, max(_FAINT * np.max(self.S), np.finfo(float).tiny))
+        return S * self.triangle.solve(v / S)
+
+
+class ObservationSpacePosterior:
+    """Posterior in the space of observations: B = I + S P S."""
+
+    def __init__(
+        self,
+        K: FloatArray,
+        A: Projection,
+        copies: Copies,
+        sites: Sites,
+        prior_mean: FloatArray | None,
+        workspace: Workspace | None,
+    ) -> None:
+        self._A, self._K, self._copies, self._room = A, K, copies, workspace
+        self._h = prior_mean
+        self._g0 = np.zeros(A.shape[0]) if prior_mean is None else A.apply(prior_mean)
+        self._P = P = sandwich(A, K)
+        self._T = copies.merge(sites.tau)
+        self._S = S = np.sqrt(self._T)
+        self._triangle = Triangle(_scaled(P, S, matrix(workspace, "factor", len(P))))
+        self.half_log_det = self._triangle.half_log_det
+        self._triangle.invert()  # all that follows is cheaper with L^-1, which variances need
+        self._move(sites.nu)
+
+    def _move(self, nu: FloatArray) -> None:
+        w = self._observation_weights(self._copies.merge(nu))
+        self._u = self._g0 + self._P @ w
+        self.weights = self._A.adjoint(w)
+        if isinstance(self._A, Identity):
+            self.mean = self._u
+        else:
+            h = 0.0 if self._h is None else self._h
+            self.mean = h + self._K @ self.weights
+
+    def shifted(self, nu: FloatArray) -> Self:
+        """Move the mean with the factorisation kept."""
+        moved = copy.copy(self)
+        moved._move(nu)
+        return moved
+
+    def _observation_weights(self, shift: FloatArray) -> FloatArray:
+        """W = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
+        S, live = self._S, self._S > 0
+        scaled = np.divide(shift, S, out=np.zeros_like(shift), where=live)
+        rest = np.where(live, 0.0, shift)
+        offset = self._g0 + self._P @ rest if np.any(rest) else self._g0
+        return S * self._triangle.solve(scaled - S * offset) + rest
+
+    @property
+    def preconditioner(self) -> Preconditioner | None:
+        """S B^-1 S^-1, where every latent value is observed by itself."""
+        single = isinstance(self._A, Identity)
+        return _ScaledInverse(self._S, self._triangle) if single else None
+
+    @cached_property
+    def _variances(self) -> FloatArray:
+        # diag(P - P R P) = (1 - diag(B^-1)) / T, from the columns of L^-1.
+        prior = np.diagonal(self._P)
+        inverse = self._triangle.inverse
+        weak = self._T * prior < _WEAK_SITE
+        T = np.where(weak, 1.0, self._T)
+        var = (1.0 - np.einsum("ki,ki->i", inverse, inverse)) / T
+        if np.any(weak):
+            half = self._triangle.half_product((self._S * self._P[weak]).T)  # P is symmetric
+            var[weak] = prior[weak] - np.einsum("ki,ki->i", half, half)
+        # A posterior variance lies between 0 and both the prior's and the site's.
+        tiny = np.finfo(float).tiny
+        return np.clip(var, tiny, np.maximum(prior, tiny))
+
+    def observed(self) -> Moments:
+        """Means g0 + P w and variances from the columns of L^-1."""
+        spread = self._copies.spread
+        return Moments(spread(self._u), spread(self._variances))
+
+    def covary(self, v: FloatArray) -> FloatArray:
+        """(K - K R K) v."""
+        return self.carry(v)[1]
+
+    def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(I - R K) v, and K times that."""
+        seen = (self._S * self._A.apply(self._K @ v).T).T
+        known = (self._S * self._triangle.solve(seen).T).T
+        kept = v - self._A.adjoint(known)
+        return kept, self._K @ kept
+
+    def inverse(self) -> FloatArray:
+        """R = A' S B^-1 S A."""
+        return mirrored(self.upper_inverse())
+
+    def upper_inverse(self) -> FloatArray:
+        """R, without the other triangle where every latent value is observed by itself."""
+        R = self._triangle.upper_inverse(self._S, self._room)
+        return R if isinstance(self._A, Identity) else lift(self._A, mirrored(R))
+
+    def _half(self, K_cross: FloatArray) -> FloatArray:
+        return self._triangle.half_product(self._S[:, None] * self._A.apply(K_cross.T))
+
+    def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+        """Take off the variance that the sites explain."""
+        half = self._half(K_cross)
+        var = k_diag - np.einsum("ki,ki->i", half, half)
+        return Moments(K_cross @ self.weights, np.maximum(var, 0.0))
+
+    def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
+        """Take off the covariance that the sites explain."""
+        half = self._half(K_cross)
+        return K_new - half.T @ half
+
+
+def _scaled(P: FloatArray, S: FloatArray, B: FloatArray) -> FloatArray:
+    """I + S P S, written into B, of which the upper triangle will do."""
+    for i in range(0, len(P), _STRIP):
+        j = i + _STRIP
+        strip = np.multiply(P[i:j, i:], S[i:], out=B[i:j, i:])
+        strip *= S[i:j, None]
+    B.flat[:: len(B) + 1] += 1.0
+    return B

@@ -1,0 +1,175 @@
+"""Probabilistic least squares: regression on ranks, judged by leaving one row out ([Srijith12]_).
+
+The latent function has Gaussian sites, one per observation, so its posterior is exact. An ordinal
+probit links it to the levels; all parameters maximise the log probability of each level given
+all the other rows. Leaving an observation out is taking one copy of its site from the posterior.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg import blas, lapack
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, mirrored
+from ordinalgp.core.kernel_gradient import kernel_slope
+from ordinalgp.core.kernel_matrix import kernel_matrix
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.objectives import UpperTriangle
+from ordinalgp.core.projections import Projection
+from ordinalgp.core.search import Trainable
+from ordinalgp.core.workspace import Workspace, matrix
+
+_STRIP = 256  # rows of a product at a time
+# In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is
+# the larger both may shrink at no cost, down to where the kernel matrix cannot be inverted.
+RANK_NOISE_BOUNDS = (1e-2, 1e3)
+
+
+@dataclass(frozen=True, eq=False)
+class RankNoise:
+    """Noise of the ranks around the latent function, and the link from it to the levels.
+
+    ``link`` has noise 1/slope and thresholds on the scale of the ranks: eq. (7) of [Srijith12]_
+    with its slope and thresholds divided by the slope. theta = [log noise, link.theta].
+    """
+
+    noise: float
+    link: OrdinalProbit
+
+    @property
+    def theta(self) -> FloatArray:
+        """[log noise, link.theta]."""
+        return np.concatenate([[np.log(self.noise)], self.link.theta])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Search bounds of theta."""
+        return np.vstack([np.log(RANK_NOISE_BOUNDS), self.link.bounds])
+
+    def clone_with_theta(self, theta: FloatArray) -> Self:
+        """Return the same with other parameters."""
+        return type(self)(float(np.exp(theta[0])), self.link.clone_with_theta(theta[1:]))
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """Latent moments of every observation without one copy of itself, and what they came from."""
+
+    moments: Moments
+    R: FloatArray
+    """(K + T^-1)^-1 with T the precision of all sites at an input, (N, N)"""
+    w: FloatArray
+    """R (mean rank at each input - prior mean), (N,)"""
+    T: FloatArray
+    share: FloatArray
+    """of the sites at an observation's input, the part that is left out, (M,)"""
+    kept: FloatArray
+    """1 - share (1 - R_jj/T_j): what is left of the precision at the input, (M,)"""
+    start: None = None
+
+
+@dataclass(frozen=True, eq=False)
+class LeastSquaresTask(Trainable):
+    """Everything that stays the same while hyperparameters vary."""
+
+    projection: Projection
+    """identity, or the input of each observation"""
+    y: IntArray
+    """ranks 0, 1, ..., r - 1"""
+    counts: FloatArray
+    mean: float
+    """prior mean of the latent function"""
+    workspace: Workspace | None = None
+
+    def relaxed(self) -> Self:
+        """Return the task with a workspace of its own, for one search."""
+        return replace(self, workspace=Workspace())
+
+    def posterior(self) -> Posterior:
+        """The latent function given all rows: eqs. (4) and (5) of [Srijith12]_."""
+        precision = np.full(len(self.y), self.likelihood.noise**-2)
+        sites = Sites(precision, precision * self.y)
+        K = kernel_matrix(self.kernel, self.X)
+        return condition(K, self.projection, sites, self.counts, np.full(len(K), self.mean))
+
+    def leave_out(self, K: FloatArray) -> LeaveOneOut:
+        """Leave-one-out moments from one factorisation: eqs. (12) and (13), for copies too.
+
+        The variance is that of the latent function, as in prediction; eq. (13) has the noise in.
+        """
+        A, noise = self.projection, self.likelihood.noise
+        copies = A.adjoint(self.counts)
+        offset = A.adjoint(self.counts * (self.y - self.mean)) / copies
+        T = copies / noise**2
+        C = matrix(self.workspace, "inverse", len(K))
+        C[:] = K
+        C.flat[:: len(C) + 1] += 1.0 / T
+        R = _inverse(C)
+        q = np.diagonal(R) / T
+        w = R @ offset
+        share = np.minimum(self.counts, 1.0) / A.apply(copies)
+        kept = 1.0 - share + share * A.apply(q)
+        rank = self.y - self.mean
+        # Written so that nothing cancels: for a single row, y_i - alpha_i / C_ii.
+        mean = self.y + (A.apply(offset - w / T) - rank) / kept
+        var = np.maximum(A.apply((1.0 - q) / T) / kept, 0.0)
+        return LeaveOneOut(Moments(mean, var), R, w, T, share, kept)
+
+    def evaluate(
+        self, theta: FloatArray, start: Any = None
+    ) -> tuple[float, FloatArray, LeaveOneOut]:
+        """Sum of log leave-one-out probabilities, eq. (11), with its gradient by the adjoint."""
+        task = self.at(theta)
+        K = kernel_matrix(task.kernel, self.X, self.workspace)
+        out = task.leave_out(K)
+        value, d_kernel, d_likelihood = task._adjoint(out)
+        slope = kernel_slope(task.kernel, self.X, UpperTriangle(d_kernel), K, self.workspace)
+        return value, np.concatenate([slope, d_likelihood]), out
+
+    def _adjoint(self, out: LeaveOneOut) -> tuple[float, FloatArray, FloatArray]:
+        """Value, dL/dK (its upper triangle) and dL/d likelihood.theta."""
+        A, link, at = self.projection, self.likelihood.link, out.moments
+        smoothed = link.log_expectation(self.y, at.mean, at.var)
+        d_mean = self.counts * smoothed.d1
+        d_var = self.counts * (smoothed.d2 + smoothed.d1**2) / 2
+        T = A.apply(out.T)
+        q = np.diagonal(out.R) / out.T
+        d_w = A.adjoint(-d_mean / (T * out.kept))
+        d_q = -d_mean * (at.mean - self.y) * out.share / out.kept - d_var / (T * out.kept**2)
+        d_q = A.adjoint(d_q)
+        step = -d_mean * A.apply(out.w) / (T * out.kept)  # of the mean, by the noise in 1/T
+        d_noise = 2 * (d_q @ q + np.sum(d_var * at.var + step))
+        G = matrix(self.workspace, "slope", len(out.R))
+        _pull_back(out.R, d_q / out.T, d_w, out.w, G)
+        d_noise += 2 * np.sum(np.diagonal(G) / out.T)
+        d_link = link.theta_derivatives(self.y, at.mean, at.var).value @ self.counts
+        return float(self.counts @ smoothed.value), G, np.concatenate([[d_noise], d_link])
+
+
+def _inverse(C: FloatArray) -> FloatArray:
+    """Invert a symmetric positive definite matrix in its own place."""
+    factor, info = lapack.dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    if info != 0:
+        raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    return mirrored(inverse.T)
+
+
+def _pull_back(
+    R: FloatArray, g: FloatArray, d_w: FloatArray, w: FloatArray, out: FloatArray
+) -> None:
+    """-R diag(g) R - (R d_w w' + w d_w' R)/2: both w and diag(R) back to K, above the diagonal.
+
+    Rows of R with g of one sign form a symmetric product, which is half of a general one. ``out``
+    is in C order, as its transpose is what BLAS fills.
+    """
+    half = R @ d_w
+    np.matmul(np.column_stack([half, w]) / -2, np.vstack([w, half]), out=out)
+    for sign, places in ((1.0, np.flatnonzero(g < 0)), (-1.0, np.flatnonzero(g > 0))):
+        for i in range(0, len(places), _STRIP):
+            some = places[i : i + _STRIP]
+            rows = R[some]
+            rows *= np.sqrt(np.abs(g[some]))[:, None]
+            blas.dsyrk(sign, rows.T, beta=1.0, c=out.T, lower=1, overwrite_c=1)

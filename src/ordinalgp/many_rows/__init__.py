@@ -1,0 +1,1 @@
+"""Inference with inducing points, in passes over chunks of rows."""

@@ -1,0 +1,133 @@
+"""The evidence of a model with inducing points, and its gradient in O(n m^2)."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.inference import infer
+from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives
+from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
+from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
+from ordinalgp.core.projections import Basis
+from ordinalgp.core.search import SEARCH_TOL, Trainable
+from ordinalgp.many_rows.inducing import Inducing, WhitenedRows
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualLikelihood:
+    """A likelihood whose observations carry further Gaussian noise, each its own variance."""
+
+    inner: Any
+    extra: FloatArray
+
+    @property
+    def theta(self) -> FloatArray:
+        """The inner likelihood's parameters."""
+        return np.asarray(self.inner.theta)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """The inner likelihood's bounds."""
+        return np.asarray(self.inner.bounds)
+
+    def of_rows(self, rows: Any) -> Self:
+        """The likelihood of some observations."""
+        return replace(self, extra=self.extra[rows])
+
+    def clone_with_theta(self, theta: FloatArray) -> Self:
+        """Return the same with other parameters."""
+        return replace(self, inner=self.inner.clone_with_theta(theta))
+
+    def log_expectation(self, y: Any, mean: FloatArray, var: FloatArray) -> Smoothed:
+        """Noise that is Gaussian widens the smoothing Gaussian."""
+        smoothed: Smoothed = self.inner.log_expectation(y, mean, var + self.extra)
+        return smoothed
+
+    def theta_derivatives(
+        self, y: Any, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
+        """Likewise."""
+        found: ThetaDerivatives = self.inner.theta_derivatives(y, mean, var + self.extra, known)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class InducedTask(Trainable):
+    """Everything that stays the same while hyperparameters vary; the inducing points do."""
+
+    Z: FloatArray
+    y: IntArray
+    counts: FloatArray
+    smoothing: Smoothing = "cavity"
+    max_sweeps: int = 100
+    tol: float = 1e-6
+
+    def relaxed(self) -> Self:
+        """Return the task at the precision that a search needs."""
+        stationary = self.smoothing == "cavity"
+        return replace(self, tol=max(self.tol, SEARCH_TOL[ep_evidence])) if stationary else self
+
+    def evaluate(
+        self, theta: FloatArray, start: Start | None = None
+    ) -> tuple[float, FloatArray, Approximation]:
+        """Log evidence, its gradient, and the approximation of the whitened inducing values."""
+        task = self.at(theta)
+        inducing = Inducing(task.kernel, self.Z)
+        rows = inducing.rows(self.X)
+        problem = Problem(
+            np.eye(len(self.Z)),
+            Basis(rows.A.T),
+            self.y,
+            ResidualLikelihood(task.likelihood, rows.residual),
+            self.counts,
+        )
+        found = infer(
+            problem, smoothing=self.smoothing, start=start, max_sweeps=self.max_sweeps, tol=self.tol
+        )
+        objective = ep_evidence if self.smoothing == "cavity" else laplace_evidence
+        value = objective(problem, found)
+        d_basis, d_residual = self._row_gradients(problem, found, rows)
+        slope = inducing.contract_rows(self.X, d_basis, d_residual)
+        slope += inducing.contract_points(d_basis @ rows.A.T)
+        return value.value, np.concatenate([slope, value.d_likelihood]), found
+
+    def _row_gradients(
+        self, problem: Problem, found: Approximation, rows: WhitenedRows
+    ) -> tuple[FloatArray, FloatArray]:
+        """dL/dA, the residual's dependence on A included, (m, n), and dL/dr, (n,).
+
+        With E = (w w' - R)/2 the gradient in the prior covariance A'A of the rows, dL/dA is
+        2 A E, and A R = cov(u) A T. Laplace adds the movement of the mode.
+        """
+        counts, smoothed = self.counts, found.smoothed
+        tau = counts * found.sites.tau
+        mean, covariance = found.posterior.mean, _covariance(found)
+        pull = np.zeros_like(tau)
+        if self.smoothing == "cavity":
+            w = counts * (found.sites.nu - found.sites.tau * found.marginal.mean)
+            d_residual = 0.5 * counts * (smoothed.d2 + smoothed.d1**2)
+            e = np.zeros_like(mean)
+        else:
+            w = counts * smoothed.d1
+            at, likelihood = found.at, problem.likelihood
+            theta = likelihood.theta_derivatives(self.y, at.mean, at.var)
+            slopes, tilt = with_determinant(theta, smoothed, found.marginal.var)
+            pull = counts * tilt
+            e = covariance @ (rows.A @ pull)
+            # The residual acts as noise^2 does, whose logarithm is twice the first parameter.
+            assert isinstance(likelihood, ResidualLikelihood)
+            total = slopes[0] + theta.d1[0] * (rows.A.T @ e)
+            d_residual = counts * total / (2.0 * likelihood.inner.noise**2)
+        c = pull - tau * (rows.A.T @ e)
+        d_basis = np.outer(mean + e, w) + np.outer(mean, c)
+        d_basis -= covariance @ (rows.A * tau)
+        d_basis -= rows.A * (2.0 * d_residual)
+        return np.asfortranarray(d_basis), d_residual
+
+
+def _covariance(found: Approximation) -> FloatArray:
+    """Posterior covariance of u, whose prior covariance is the identity."""
+    m = len(found.posterior.mean)
+    return found.posterior.predict_covariance(np.eye(m), np.eye(m))

@@ -1,0 +1,128 @@
+"""Training rows with repetitions merged: equal inputs share a latent value, equal rows a site."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.projections import Identity, Projection, RowSelection
+
+
+@dataclass(frozen=True, eq=False)
+class MergedRows:
+    """Distinct inputs, distinct (input, level) observations, and how often each was made."""
+
+    X: FloatArray
+    """distinct inputs, (N, d), sorted: the answer does not depend on the order of rows"""
+    latent: IntArray
+    """which input each observation is of, (M,)"""
+    codes: IntArray
+    """level of each observation, (M,)"""
+    counts: FloatArray
+    """total weight of each observation, (M,)"""
+    observation: IntArray
+    """which observation each training row is, (n,); -1 for rows of weight zero"""
+    left_out: FloatArray
+    """the inputs of rows of weight zero, in their order"""
+
+    @property
+    def projection(self) -> Projection:
+        """From inputs to observations."""
+        n = len(self.X)
+        same = len(self.latent) == n and bool(np.all(self.latent == np.arange(n)))
+        return Identity(n) if same else RowSelection(self.latent, n)
+
+
+def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any) -> MergedRows:
+    """Merge equal rows, unless the kernel tells them apart; rows of weight zero are left out."""
+    used, left_out = weights > 0, X[weights <= 0]
+    observation = np.full(len(X), -1, dtype=np.intp)
+    X, codes, weights = X[used], codes[used], weights[used]
+    inputs, of_row = _distinct_inputs(X, kernel)
+    pairs, which = np.unique(np.column_stack([of_row, codes]), axis=0, return_inverse=True)
+    which = which.ravel()
+    observation[used] = which
+    counts = np.bincount(which, weights, minlength=len(pairs)).astype(float)
+    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, observation, left_out)
+
+
+def _distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:
+    # White noise gives equal inputs latent values of their own; gaps (NaN) never compare equal.
+    white = kernel(X[:1])[0, 0] != kernel(X[:1], X[:1])[0, 0]
+    if white or np.isnan(X).any():
+        return X, np.arange(len(X))
+    inputs, of_row = np.unique(X, axis=0, return_inverse=True)
+    return inputs, of_row.ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class NumberedRows:
+    """Distinct inputs and observations of them, with where each input was first seen."""
+
+    inputs: FloatArray
+    """distinct inputs, (N, d), sorted: the answer does not depend on the order of rows"""
+    latent: IntArray
+    """which input each observation is of, (M,)"""
+    codes: IntArray
+    """level of each observation, (M,)"""
+    counts: FloatArray
+    """total weight of each observation, (M,)"""
+    first_row: IntArray
+    """the first training row with each input, (N,)"""
+
+    @property
+    def observed(self) -> FloatArray:
+        """The input of every observation, (M, d)."""
+        same = len(self.latent) == len(self.inputs)
+        return self.inputs if same else self.inputs[self.latent]
+
+    def take(self, observations: IntArray) -> "NumberedRows":
+        """Some of the observations, with their inputs."""
+        seen, latent = np.unique(self.latent[observations], return_inverse=True)
+        codes, counts = self.codes[observations], self.counts[observations]
+        rows = self.inputs[seen], latent.ravel(), codes, counts, self.first_row[seen]
+        return NumberedRows(*rows)
+
+
+def numbered_rows(
+    X: FloatArray,
+    codes: IntArray,
+    weights: FloatArray,
+    kernel: Any,
+    numbers: IntArray | None = None,
+) -> NumberedRows:
+    """Merge equal rows; ``numbers`` are the rows' places in the order in which they came."""
+    merged = merge_rows(X, codes, weights, kernel)
+    numbers = np.arange(len(X)) if numbers is None else numbers
+    used = merged.observation >= 0
+    first = np.full(len(merged.X), np.iinfo(np.intp).max, dtype=np.intp)
+    np.minimum.at(first, merged.latent[merged.observation[used]], numbers[used])
+    return NumberedRows(merged.X, merged.latent, merged.codes, merged.counts, first)
+
+
+def extended_rows(
+    old: NumberedRows, X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any, seen: int
+) -> tuple[NumberedRows, IntArray]:
+    """``old`` with more rows after the ``seen`` ones, and the new place of each old input."""
+    rows = numbered_rows(
+        np.vstack([old.observed, X]),
+        np.concatenate([old.codes, codes]),
+        np.concatenate([old.counts, weights]),
+        kernel,
+        np.concatenate([old.first_row[old.latent], seen + np.arange(len(X))]),
+    )
+    # An input that was first seen in row k keeps that number, whatever else is merged with it.
+    return rows, places(old.first_row, rows.first_row)
+
+
+def places(numbers: IntArray, among: IntArray) -> IntArray:
+    """Where each of ``numbers`` is in ``among``, all of them different."""
+    order = np.argsort(among)
+    found: IntArray = order[np.searchsorted(among[order], numbers)]
+    return found
+
+
+def first_rows(y: IntArray, rng: np.random.RandomState) -> IntArray:
+    """One row of each level that is there, drawn at random."""
+    return np.array([rng.choice(np.flatnonzero(y == k)) for k in np.unique(y)], dtype=np.intp)

@@ -1,0 +1,233 @@
+"""Comparisons as users give them: checked, coded, and merged into counts."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.projections import Differences, Projection, SparseProjection
+from ordinalgp.validation.labels import (
+    _check_categories,
+    _declared_order,
+    _label_values,
+    _show,
+    class_positions,
+)
+
+_WINS = np.array([-1, 1])
+_TIES = np.array([-1, 0, 1])
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """Levels from "right much preferred" to "left much preferred", and the code of each row."""
+
+    levels: NDArray[Any]
+    codes: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Distinct observations of linear combinations of items, and how often each was made."""
+
+    projection: Projection
+    codes: IntArray
+    counts: FloatArray
+
+
+def check_items(names: Any) -> NDArray[Any]:
+    """Names of items without features: those given, or 0 .. n-1 for a number n."""
+    if isinstance(names, int | np.integer) and not isinstance(names, bool):
+        if names < 1:
+            raise ValueError(f"The number of items must be at least 1, but X is {names}.")
+        return np.arange(int(names))
+    values = np.asarray(names, dtype=object if isinstance(names, list | tuple) else None)
+    if values.ndim != 1:
+        raise ValueError(
+            "kernel='independent' takes no features: X must be the number of items or a list of "
+            f"their names, but has shape {values.shape}. For features use another kernel."
+        )
+    values = _label_values(names, "X")
+    distinct, counts = np.unique(values, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(
+            f"X must name each item once, but repeats {_show(distinct[counts > 1])}. "
+            "Remove the repetition."
+        )
+    if len(values) == 0:
+        raise ValueError("X names no items. Give the number of items or their names.")
+    return values
+
+
+def check_comparisons(
+    comparisons: Any, n_items: int, names: NDArray[Any] | None = None
+) -> NDArray[np.intp]:
+    """Return (m, 2) row numbers of items; strings are looked up in ``names``, where there are."""
+    pairs = np.asarray(comparisons)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(
+            "comparisons must have shape (m, 2), the rows of X that were compared, left and right, "
+            f"but has shape {pairs.shape}."
+        )
+    if len(pairs) == 0:
+        raise ValueError("comparisons is empty. Give at least one pair of items.")
+    if pairs.dtype.kind in "OUS":
+        pairs = _look_up(pairs, names)
+    return _check_pairs(pairs, n_items)
+
+
+def _look_up(pairs: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
+    if names is None:
+        raise ValueError(
+            f"comparisons must be row numbers of X, but holds {_show(pairs[0])}. Names of items "
+            "are known only with kernel='independent', where X is the list of them."
+        )
+    found = class_positions(names, pairs.ravel()).reshape(pairs.shape)
+    if (found < 0).any():
+        row, col = np.argwhere(found < 0)[0]
+        raise ValueError(
+            f"comparisons[{row}, {col}] is {_show(pairs[row, [col]])}, which is not an item of "
+            f"X ({_show(names)}). Add it to X or drop this comparison."
+        )
+    return found
+
+
+def _check_pairs(pairs: NDArray[Any], n_items: int) -> NDArray[np.intp]:
+    if pairs.dtype.kind not in "iuf" or (pairs != np.floor(pairs)).any():
+        raise ValueError(
+            f"comparisons must be whole numbers, rows of X, but has dtype {pairs.dtype} and begins "
+            f"with {pairs[0].tolist()}."
+        )
+    bad = np.argwhere((pairs < 0) | (pairs >= n_items))
+    if len(bad):
+        row, col = bad[0]
+        raise ValueError(
+            f"comparisons must index the {n_items} rows of X, but comparisons[{row}, {col}] is "
+            f"{pairs[row, col]:.0f}. Add the missing item to X or drop this comparison."
+        )
+    same = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if len(same):
+        raise ValueError(
+            f"An item cannot be compared with itself, but comparisons[{same[0]}] is "
+            f"{pairs[same[0]].tolist()} ({len(same)} such rows in all). Drop them."
+        )
+    return pairs.astype(np.intp)
+
+
+def encode_outcomes(outcomes: Any, levels: Any, n: int, name: str = "outcomes") -> Outcomes:
+    """Code ``n`` outcomes by their place in ``levels``; None means that the left was preferred."""
+    if outcomes is None:
+        ranked = _WINS if levels is None else _check_levels(levels, np.asarray(levels))
+        return Outcomes(ranked, np.full(n, len(ranked) - 1))
+    values = _label_values(outcomes, name)
+    if len(values) != n:
+        raise ValueError(
+            f"{name} must have one entry for each of the {n} comparisons, but has {len(values)}."
+        )
+    if values.dtype.kind == "b" and levels is None:
+        values = np.where(values, 1, -1)  # whether the left was preferred
+    declared = _declared_order(outcomes)
+    if levels is not None or declared is not None:
+        ranked = _check_levels(declared if levels is None else levels, np.unique(values))
+    else:
+        ranked = _TIES if (values == 0).any() else _WINS
+    codes = class_positions(ranked, values)
+    _reject_unknown(values, codes, ranked, name, named=levels is not None)
+    return Outcomes(ranked, codes)
+
+
+def _check_levels(levels: Any, values: NDArray[Any]) -> NDArray[Any]:
+    try:
+        return _check_categories(levels, values)
+    except ValueError as error:
+        raise ValueError(str(error).replace("categories", "levels")) from None
+
+
+def _reject_unknown(
+    values: NDArray[Any], codes: IntArray, ranked: NDArray[Any], name: str, *, named: bool
+) -> None:
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        advice = (
+            "Add this level to levels or drop such rows."
+            if named
+            else "Without levels, outcomes are -1 (right preferred), 0 (tie) and +1 (left "
+            "preferred). For others name them, from right to left preferred, e.g. "
+            "levels=[0, 0.5, 1] or levels=['worse', 'same', 'better']."
+        )
+        raise ValueError(
+            f"{name} must be among [{_show(ranked)}], but row {unknown[0]} is "
+            f"{_show(values[unknown[:1]])} ({len(unknown)} such rows in all). {advice}"
+        )
+
+
+def check_relations(A: Any, n_items: int) -> sparse.csr_array:
+    """Return the (m, n_items) matrix of relations, finite and without empty rows."""
+    if sparse.issparse(A):
+        matrix = sparse.csr_array(A, dtype=np.float64)
+    else:
+        dense = np.asarray(A, dtype=np.float64)
+        if dense.ndim != 2:
+            raise ValueError(f"A must be a matrix, but has shape {dense.shape}.")
+        matrix = sparse.csr_array(dense)
+    if matrix.shape[1] != n_items or matrix.shape[0] == 0:
+        raise ValueError(
+            f"A must have at least one row and a column for each of the {n_items} rows of X, "
+            f"but has shape {matrix.shape}."
+        )
+    if not np.isfinite(matrix.data).all():
+        raise ValueError("A must be finite, but holds NaN or infinity. Drop these relations.")
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    empty = np.flatnonzero(np.diff(matrix.indptr) == 0)
+    if len(empty):
+        raise ValueError(
+            f"Each row of A must relate items, but row {empty[0]} is all zero. Drop this relation."
+        )
+    return matrix
+
+
+def reject_all_ties(outcomes: Outcomes, weights: FloatArray) -> None:
+    """Raise if every comparison that counts is a tie: the margin would be undetermined."""
+    middle = (len(outcomes.levels) - 1) / 2
+    if (outcomes.codes[weights > 0] == middle).all():
+        raise ValueError(
+            f"Every comparison is a tie ({_show(outcomes.levels[[int(middle)]])}), so nothing "
+            "tells the items apart or how wide a tie is. Add comparisons that were won."
+        )
+
+
+def merge_comparisons(
+    pairs: IntArray, outcomes: Outcomes, weights: FloatArray, n_items: int, *, sides: str
+) -> Observations:
+    """Merge equal comparisons; with ``sides="alike"`` also a pair with itself swapped."""
+    left, right, codes = pairs[:, 0], pairs[:, 1], outcomes.codes
+    if sides == "alike":
+        swap = left > right
+        left, right = np.where(swap, right, left), np.where(swap, left, right)
+        codes = np.where(swap, len(outcomes.levels) - 1 - codes, codes)
+    distinct, counts = _count(np.column_stack([left, right, codes]), weights)
+    left, right, codes = distinct.T
+    return Observations(Differences(left, right, n_items), codes, counts)
+
+
+def merge_relations(
+    matrix: sparse.csr_array, outcomes: Outcomes, weights: FloatArray
+) -> Observations:
+    """Merge equal relations of the same level."""
+    used = np.flatnonzero(weights > 0)
+    which = SparseProjection(matrix[used]).distinct[1]
+    which = np.arange(len(used)) if which is None else which
+    distinct, counts = _count(np.column_stack([which, outcomes.codes[used]]), weights[used])
+    first = used[np.unique(which, return_index=True)[1]]
+    return Observations(SparseProjection(matrix[first[distinct[:, 0]]]), distinct[:, 1], counts)
+
+
+def _count(rows: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Distinct rows, sorted, and the total weight of each; rows of weight zero are left out."""
+    used = weights > 0
+    distinct, which = np.unique(rows[used], axis=0, return_inverse=True)
+    return distinct, np.bincount(which.ravel(), weights[used], len(distinct)).astype(float)

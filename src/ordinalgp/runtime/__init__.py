@@ -1,0 +1,1 @@
+"""Files and other services of the running program."""

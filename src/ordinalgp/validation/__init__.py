@@ -1,0 +1,1 @@
+"""Checks of what users give: ordered labels, weights, options and memory."""

@@ -1,0 +1,187 @@
+"""Ordered labels: values, order and ranks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+
+from ordinalgp._typing import IntArray
+
+_MIN_ROWS_TO_CALL_CONTINUOUS = 10
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Labels as ranks: ``categories[codes]`` are the labels again.
+
+    ``categories`` holds every level from lowest to highest, also those the data lack;
+    ``classes`` is ``np.unique(y)``; ``codes`` (n,) is each label's place in ``categories``.
+    """
+
+    categories: NDArray[Any]
+    classes: NDArray[Any]
+    codes: IntArray
+
+
+def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
+    """Rank the labels ``y`` of shape (n,), which errors call ``name``.
+
+    The order is ``categories``, else that of an ordered pandas categorical or a polars Enum,
+    else that of the numbers or booleans themselves.
+    """
+    values = _label_values(y, name)
+    classes, inverse = np.unique(values, return_inverse=True)
+    order = _declared_order(y) if categories is None else categories
+    if order is None:
+        _require_own_order(classes, len(values), name)
+    _require_two_classes(classes, name)
+    ranked = classes if order is None else _check_categories(order, classes)
+    codes = class_positions(ranked, classes)[inverse]
+    _reject_unknown(values, codes, ranked, name)
+    return Levels(ranked, classes, codes)
+
+
+def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray:
+    """Place of each of ``classes`` in ``categories``, by value; -1 where it has none."""
+    rank = {level: place for place, level in enumerate(categories.tolist())}
+    return np.array([rank.get(label, -1) for label in classes.tolist()], dtype=np.intp)
+
+
+def _label_values(labels: Any, name: str) -> NDArray[Any]:
+    """One-dimensional array of ``labels``, complete, in the dtype that fits them.
+
+    Lists go through ``object``: numpy would turn ``['low', nan]`` into the strings 'low', 'nan'.
+    """
+    raw = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    values = column_or_1d(raw, warn=True)
+    _reject_missing(values, name)
+    if values.dtype == object:
+        keep_strings = str(getattr(labels, "dtype", "")) == "object"
+        values = _natural(values, name, keep_strings=keep_strings)
+    _reject_infinite(values, name)
+    return values
+
+
+def _natural(values: NDArray[Any], name: str, *, keep_strings: bool) -> NDArray[Any]:
+    """``values`` of dtype object in the dtype that numpy gives them, strings only if asked."""
+    is_string = np.array([isinstance(value, str) for value in values], dtype=bool)
+    if is_string.any() and not is_string.all():
+        some = values[[is_string.argmax(), is_string.argmin()]]
+        raise ValueError(f"{name} mixes strings with others ({_show(some)}). Use a single type.")
+    return values if keep_strings and is_string.any() else np.array(values.tolist())
+
+
+def _reject_missing(values: NDArray[Any], name: str) -> None:
+    if values.dtype == object:
+        missing = np.array([_is_missing(value) for value in values], dtype=bool)
+    else:
+        missing = values != values
+    if missing.any():
+        row = np.flatnonzero(missing)[0]
+        raise ValueError(
+            f"{name} must not have missing values, but row {row} is {_show(values[[row]])} "
+            f"({missing.sum()} missing in all; {name} contains NaN). Drop these rows first."
+        )
+
+
+def _is_missing(value: Any) -> bool:
+    is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _reject_infinite(values: NDArray[Any], name: str) -> None:
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        row = np.flatnonzero(np.isinf(values))[0]
+        raise ValueError(
+            f"{name} must be finite, but row {row} is {values[row]} ({name} contains infinity). "
+            "Drop this row or give the level a finite number."
+        )
+
+
+def _declared_order(y: Any) -> NDArray[Any] | None:
+    """Levels of an ordered pandas categorical or a polars Enum (or a frame of one such column)."""
+    dtypes = [y.dtype] if hasattr(y, "dtype") else list(getattr(y, "dtypes", []))
+    for dtype in dtypes[:1]:
+        if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
+            return np.asarray(dtype.categories)
+    return None
+
+
+def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
+    """Accept numbers, half steps among them, and booleans; not strings nor measurements."""
+    if classes.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must say how its labels are ordered, but {_show(classes)} have no order of "
+            "their own (alphabetical order would be arbitrary). Name the levels from lowest to "
+            f"highest, e.g. categories=['low', 'mid', 'high'], or give {name} as an ordered pandas "
+            "categorical."
+        )
+    many = n_rows >= _MIN_ROWS_TO_CALL_CONTINUOUS and len(classes) > n_rows / 2
+    if many and classes.dtype.kind == "f" and (2 * classes % 1 != 0).any():
+        raise ValueError(
+            f"Unknown label type: continuous. {name} has {len(classes)} different fractional "
+            f"values in {n_rows} rows ({_show(classes)}), where a few ordered levels are needed. "
+            "Bin the target first, or name the levels with categories=[...] if each value is one."
+        )
+
+
+def _require_two_classes(classes: NDArray[Any], name: str) -> None:
+    if len(classes) < 2:
+        word = "class" if len(classes) == 1 else "classes"
+        raise ValueError(
+            f"{name} has {len(classes)} {word} ({_show(classes)}), but at least 2 classes are "
+            "needed. Add rows with another label."
+        )
+
+
+def _check_categories(categories: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    if np.ndim(categories) != 1:
+        raise ValueError(
+            "categories must be a list of levels from lowest to highest, "
+            f"e.g. ['low', 'mid', 'high'], but {categories!r} was given."
+        )
+    levels = _in_kind_of(classes, _label_values(list(categories), "categories"))
+    if len(levels) < 2:
+        raise ValueError(
+            f"categories must name at least 2 levels, but has {len(levels)} ({_show(levels)}). "
+            "Name every level from lowest to highest."
+        )
+    distinct, counts = np.unique(levels, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(
+            f"categories must name each level once, but repeats {_show(distinct[counts > 1])}. "
+            "Remove the repetition."
+        )
+    return levels
+
+
+def _in_kind_of(classes: NDArray[Any], levels: NDArray[Any]) -> NDArray[Any]:
+    """``levels`` in the dtype of ``classes``, where that changes no value."""
+    if classes.dtype == object:
+        return levels.astype(object)
+    if levels.dtype.kind not in "biuf" or classes.dtype.kind not in "biuf":
+        return levels
+    with np.errstate(invalid="ignore"):
+        cast = levels.astype(classes.dtype)
+    both_float = levels.dtype.kind == classes.dtype.kind == "f"
+    return cast if both_float or np.array_equal(cast, levels) else levels
+
+
+def _reject_unknown(
+    values: NDArray[Any], codes: IntArray, categories: NDArray[Any], name: str
+) -> None:
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        row = unknown[0]
+        raise ValueError(
+            f"{name} must hold only the levels of categories, [{_show(categories)}], but row {row} "
+            f"is {_show(values[[row]])}. Add this level to categories or drop such rows "
+            f"({len(unknown)} in all)."
+        )
+
+
+def _show(values: NDArray[Any], limit: int = 8) -> str:
+    shown = [repr(value) for value in values[:limit].tolist()]
+    return ", ".join(shown + ["..."] * (len(values) > limit))

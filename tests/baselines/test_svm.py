@@ -1,0 +1,329 @@
+"""Support vector and discriminant baselines: optimality, literal solutions, scikit-learn, files."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import LinearConstraint, minimize
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ordinalgp
+from ordinalgp import IncrementalOrdinalSVC, KernelDiscriminantOrdinal, OrdinalSVC
+from ordinalgp.baselines.soft_margin import margins, solve_margins
+from ordinalgp.core.linalg import pivoted_cholesky
+
+LEVELS = ["low", "mid", "high"]  # alphabetical order is high, low, mid
+KINDS = ["implicit", "explicit", "fixed_margin"]
+MODELS = [OrdinalSVC(), IncrementalOrdinalSVC(), KernelDiscriminantOrdinal()]
+
+
+def make_data(n=120, r=3, seed=0, noise=0.3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    f = X[:, 0] + 0.5 * X[:, 1] ** 2 + noise * rng.normal(size=n)
+    return X, np.searchsorted(np.quantile(f, np.arange(1, r) / r), f)
+
+
+@parametrize_with_checks(
+    [*MODELS, OrdinalSVC(constraints="explicit")],
+    expected_failed_checks=lambda estimator: {
+        "check_classifiers_classes": "feeds strings without an order, which this model refuses"
+    },
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_fit_that_fails_leaves_the_old_model_whole(model):
+    X, y = make_data()
+    model = clone(model).fit(X, y)
+    before, attributes = model.predict(X), set(vars(model))
+    model.set_params(kernel=RBF() + WhiteKernel())
+    with pytest.raises(ValueError, match="adds noise of its own"):
+        model.fit(np.column_stack([X, X]), np.where(y == 0, 7, y))
+    assert set(vars(model)) == attributes
+    assert_array_equal(model.set_params(kernel=None).predict(X), before)
+
+
+# ----------------------------------------------------------------------------- the machine
+
+
+def literal_objective(K, y, C, constraints):
+    """The primal in (beta, b, xi) as printed by Chu and Keerthi, for scipy's generic solver."""
+    n, p = len(y), y.max()
+    pairs = [
+        (i, j)
+        for i in range(n)
+        for j in range(p)
+        if constraints == "implicit" or j in (y[i], y[i] - 1)
+    ]
+    k = len(pairs)
+    A = np.zeros((k, n + p + k))
+    for row, (i, j) in enumerate(pairs):
+        side = 1.0 if y[i] > j else -1.0
+        A[row, :n], A[row, n + j], A[row, n + p + row] = side * K[i], -side, 1.0
+    rules = [LinearConstraint(A, 1.0, np.inf)]
+    if constraints == "explicit":
+        D = np.zeros((p - 1, n + p + k))
+        D[:, n : n + p] = np.diff(np.eye(p), axis=0)
+        rules.append(LinearConstraint(D, 0.0, np.inf))
+    low = np.concatenate([np.full(n + p, -np.inf), np.zeros(k)])
+
+    def cost(z):
+        beta, xi = z[:n], z[n + p :]
+        return 0.5 * beta @ K @ beta + C * xi.sum()
+
+    def slope(z):
+        return np.concatenate([K @ z[:n], np.zeros(p), np.full(k, C)])
+
+    start = np.concatenate([np.zeros(n), np.arange(p), np.full(k, 3.0)])
+    bounds = list(zip(low, np.full(len(low), np.inf), strict=True))
+    options = {"maxiter": 500, "ftol": 1e-12}
+    found = minimize(
+        cost, start, jac=slope, method="SLSQP", bounds=bounds, constraints=rules, options=options
+    )
+    assert found.success or found.status == 8  # 8: at rounding, nothing descends any more
+    return found
+
+
+@pytest.mark.parametrize("constraints", KINDS)
+@pytest.mark.parametrize("C", [0.2, 5.0])
+def test_the_machine_is_the_generic_solvers(constraints, C):
+    X, y = make_data(24, r=4, seed=1)
+    K = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(-1))
+    truth = literal_objective(K, y, C, constraints)
+    model = OrdinalSVC(RBF(1.0), constraints=constraints, C=C).fit(X, y)
+    f = model.latent(X)
+    take = np.abs(np.subtract.outer(y, np.arange(3)) - 0.5) <= (9 if constraints == KINDS[0] else 1)
+    sign = np.where(y[:, None] > np.arange(3), 1.0, -1.0)
+    hinge = np.maximum(0.0, 1.0 - sign * (f[:, None] - model.thresholds_))[take]
+    beta = np.linalg.solve(K, f)
+    assert_allclose(0.5 * beta @ f + C * hinge.sum(), truth.fun, rtol=1e-6)
+    assert_allclose(f, K @ truth.x[:24], atol=1e-3)
+    if constraints != "fixed_margin":
+        assert np.all(np.diff(model.thresholds_) >= -1e-8)
+
+
+@pytest.mark.parametrize("constraints", KINDS)
+def test_optimality_conditions(constraints):
+    """Multipliers within their box, each level with its margin, no pull left on a threshold."""
+    X, y = make_data(200, r=4, noise=0.8)
+    K = RBF(1.0)(X)
+    features = pivoted_cholesky(lambda j: K[:, j], np.diagonal(K))
+    rows = margins(y, np.full(200, 2.0), np.arange(200), constraints)
+    found = solve_margins(features.matrix, rows)
+    f = features.matrix @ found.weights
+    alpha, margin = found.multipliers, rows.sign * (f[rows.input] - found.cuts[rows.cut])
+    assert found.converged
+    assert np.all((alpha >= 0) & (alpha <= 2.0))
+    assert np.all(margin[alpha < 1e-4] >= 1 - 1e-5)
+    assert np.all(margin[alpha > 2 - 1e-4] <= 1 + 1e-5)
+    assert_allclose(margin[(alpha > 1e-3) & (alpha < 2 - 1e-3)], 1.0, atol=1e-5)
+    beta = np.bincount(rows.input, rows.sign * alpha, 200)
+    assert_allclose(K @ beta, f, atol=1e-5)
+    pull = np.bincount(rows.cut, rows.sign * alpha)
+    if constraints == "explicit":  # a threshold may lean on its neighbour, all together on nothing
+        assert_allclose(pull.sum(), 0.0, atol=1e-5)
+    else:
+        assert_allclose(pull, 0.0, atol=1e-5)
+
+
+def test_two_levels_are_scikit_learns_machine():
+    X, y = make_data(150, r=2, noise=0.6)
+    ours = OrdinalSVC(RBF(1.0), C=3.0).fit(X, y)
+    theirs = SVC(C=3.0, kernel="rbf", gamma=0.5, tol=1e-8).fit(X, y)
+    assert_allclose(ours.latent(X) - ours.thresholds_, theirs.decision_function(X), atol=1e-4)
+    assert_array_equal(ours.support_, np.sort(theirs.support_))
+
+
+def test_ordered_thresholds_can_bind():
+    """With fixed margins alone thresholds cross on these rows; explicit constraints keep order."""
+    X, _ = make_data(60)
+    y = np.searchsorted([-1.0, 0.2, 0.4], X[:, 0] + X[:, 1] ** 2 - 1)
+    free = OrdinalSVC(RBF(1.0), constraints="fixed_margin", C=0.1).fit(X, y)
+    kept = OrdinalSVC(RBF(1.0), constraints="explicit", C=0.1).fit(X, y)
+    assert np.diff(free.thresholds_).min() < -0.01
+    assert np.diff(kept.thresholds_).min() > -1e-7
+
+
+def test_few_features_are_nearly_all():
+    X, y = make_data(400, r=4)
+    whole = OrdinalSVC(RBF(2.0), rank=None).fit(X, y)
+    part = OrdinalSVC(RBF(2.0), rank=25).fit(X, y)
+    assert len(part.centres_) == 25
+    assert_allclose(part.latent(X), whole.latent(X), atol=0.1)
+    assert np.mean(part.predict(X) == whole.predict(X)) > 0.97
+
+
+def test_pivots_give_the_whole_matrix():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    K = RBF(0.7)(X)
+    whole = pivoted_cholesky(lambda j: K[:, j], np.diagonal(K))
+    assert whole.complete
+    assert_allclose(whole.matrix @ whole.matrix.T, K, atol=1e-9)
+    part = pivoted_cholesky(lambda j: K[:, j], np.diagonal(K), 10)
+    assert not part.complete
+    nystrom = K[:, part.pivots] @ np.linalg.solve(
+        K[np.ix_(part.pivots, part.pivots)], K[part.pivots]
+    )
+    assert_allclose(part.matrix @ part.matrix.T, nystrom, atol=1e-10)
+    weights = np.random.default_rng(1).normal(size=10)
+    assert_allclose(K[:, part.pivots] @ part.expansion(weights), part.matrix @ weights, atol=1e-8)
+
+
+# ----------------------------------------------------------------------------- row by row
+
+
+@pytest.mark.parametrize("constraints", KINDS)
+def test_row_by_row_is_all_at_once(constraints):
+    X, y = make_data(300, r=4, noise=0.6)
+    options = {"kernel": RBF(1.0), "constraints": constraints, "C": 2.0}
+    whole = OrdinalSVC(**options).fit(X, y)
+    small = IncrementalOrdinalSVC(**options, chunk_size=40, random_state=0).fit(X, y)
+    assert small.n_rounds_ > 1
+    grown = IncrementalOrdinalSVC(**options, chunk_size=40, random_state=0)
+    for part in np.array_split(np.arange(300), 4):
+        grown.partial_fit(X[part], y[part], classes=[0, 1, 2, 3])
+    for model in (small, grown):
+        # Strong convexity: a relative gap of 1e-8 in an objective of some 300 bounds |w - w*|, and
+        # so the latent values, by sqrt(2 * 3e-6).
+        assert_allclose(model.latent(X), whole.latent(X), atol=2.5e-3)
+        assert_allclose(model.thresholds_, whole.thresholds_, atol=2.5e-3)
+        assert_array_equal(model.predict(X), whole.predict(X))
+        assert len(np.setxor1d(model.support_, whole.support_)) <= 2  # a multiplier near zero
+        assert model.n_rows_seen_ == 300
+
+
+def test_later_levels_are_learned():
+    X, y = make_data(150)
+    options = {"kernel": RBF(1.0), "C": 10.0}
+    model = IncrementalOrdinalSVC(**options).partial_fit(X[y < 2], y[y < 2], [0, 1, 2])
+    assert_array_equal(model.classes_, [0, 1])
+    assert model.thresholds_[-1] == np.inf  # no row, no room
+    model.partial_fit(X[y == 2], y[y == 2])
+    assert_allclose(model.latent(X), OrdinalSVC(**options).fit(X, y).latent(X), atol=2.5e-3)
+    with pytest.raises(ValueError, match="only the levels of categories"):
+        model.partial_fit(X[:3], [0, 1, 7])
+    assert model.n_rows_seen_ == 150
+
+
+# ----------------------------------------------------------------------------- discriminant
+
+
+def literal_discriminant(K, y, u):
+    """Sun et al. (2010) as printed: H, means, the dual by brute force, halfway thresholds."""
+    n, r = len(y), y.max() + 1
+    H, means = u * np.eye(n), []
+    for k in range(r):
+        Kk, nk = K[:, y == k], np.sum(y == k)
+        H += Kk @ (np.eye(nk) - np.ones((nk, nk)) / nk) @ Kk.T
+        means.append(Kk.mean(axis=1))
+    means = np.array(means)
+    d = np.diff(means, axis=0)
+    Q = d @ np.linalg.solve(H, d.T)
+    start, whole = np.full(r - 1, 1 / (r - 1)), {"type": "eq", "fun": lambda a: a.sum() - 1}
+    options = {"ftol": 1e-15, "maxiter": 1000}
+    found = minimize(
+        lambda a: a @ Q @ a / np.trace(Q),
+        start,
+        bounds=[(0, None)] * (r - 1),
+        constraints=whole,
+        method="SLSQP",
+        options=options,
+    )
+    beta = np.linalg.solve(H, found.x @ d)
+    return K @ beta, (means[1:] + means[:-1]) @ beta / 2
+
+
+@pytest.mark.parametrize("r", [2, 3, 5])
+@pytest.mark.parametrize("u", [1e-3, 1.0])
+def test_the_discriminant_is_the_literal_one(r, u):
+    X, y = make_data(60, r=r, seed=2, noise=0.5)
+    K = RBF(1.0)(X)
+    f, cuts = literal_discriminant(K, y, u)
+    model = KernelDiscriminantOrdinal(RBF(1.0), regularization=u).fit(X, y)
+    scale = np.std(model.latent(X)) / np.std(f)  # C, and so the scale, is free
+    assert_allclose(model.latent(X), scale * f, atol=1e-4 * np.std(f) * scale)
+    assert_allclose(model.thresholds_, scale * cuts, atol=1e-4 * np.std(f) * scale)
+    assert np.all(np.diff(model.thresholds_) > 0)
+    mean = [model.latent(X)[y == k].mean() for k in range(r)]
+    assert_allclose(np.diff(mean).min(), model.separation_, rtol=1e-5)
+
+
+def test_the_discriminant_with_few_features():
+    X, y = make_data(400, r=4)
+    whole = KernelDiscriminantOrdinal(RBF(2.0), regularization=1.0).fit(X, y)
+    part = KernelDiscriminantOrdinal(RBF(2.0), regularization=1.0, rank=40).fit(X, y)
+    assert len(part.centres_) == 40
+    assert np.mean(part.predict(X) == whole.predict(X)) > 0.95
+
+
+# ----------------------------------------------------------------------------- all of them
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_weights_are_copies(model):
+    X, y = make_data(60)
+    counts = np.random.default_rng(0).integers(0, 4, len(X))
+    weighted = model.set_params(kernel=RBF(1.5)).fit(X, y, sample_weight=counts)
+    latent, cuts = weighted.latent(X), weighted.thresholds_
+    copied = model.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    assert_allclose(copied.latent(X), latent, rtol=1e-4, atol=1e-4)
+    assert_allclose(copied.thresholds_, cuts, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_named_levels_without_rows(model):
+    X, y = make_data()
+    names = np.array(LEVELS)[y]
+    levels = ["none", "low", "some", "mid", "high", "top"]
+    plain = type(model)(RBF(1.5), categories=LEVELS).fit(X, names)
+    padded = type(model)(RBF(1.5), categories=levels).fit(X, names)
+    assert_array_equal(plain.predict(X), padded.predict(X))
+    assert_array_equal(plain.categories_, LEVELS)
+    assert plain.score(X, names) > 0.8
+    assert padded.thresholds_.shape == (5,)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_saved_models_come_back(model, tmp_path):
+    X, y = make_data(80)
+    model = type(model)(RBF(1.5)).fit(X[:60], y[:60])
+    model.save(tmp_path / "model.ogp")
+    loaded = ordinalgp.load(tmp_path / "model.ogp")
+    assert_array_equal(loaded.latent(X), model.latent(X))
+    assert_array_equal(loaded.thresholds_, model.thresholds_)
+    if hasattr(model, "partial_fit"):
+        for one in (model, loaded):
+            one.set_params(random_state=0).partial_fit(X[60:], y[60:])
+        assert_array_equal(loaded.latent(X), model.latent(X))
+
+
+def test_grid_search():
+    X, y = make_data(90)
+    grid = {"kernel": [RBF(0.01), RBF(1.5)], "C": [1.0, 10.0]}
+    assert GridSearchCV(OrdinalSVC(), grid, cv=3).fit(X, y).best_params_["kernel"] == RBF(1.5)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (OrdinalSVC(constraints="none"), "constraints must be one of"),
+        (OrdinalSVC(C=0), "C must be a number above 0"),
+        (OrdinalSVC(rank="all"), "rank must be one of"),
+        (OrdinalSVC(rank=0), "rank must be a number of at least 1"),
+        (OrdinalSVC(tol=0), "tol must be a number above 0"),
+        (OrdinalSVC(max_iter=0), "max_iter must be a number of at least 1"),
+        (OrdinalSVC(RBF() + WhiteKernel()), "adds noise of its own"),
+        (IncrementalOrdinalSVC(chunk_size=0), "chunk_size must be a number of at least 1"),
+        (KernelDiscriminantOrdinal(regularization=0), "regularization must be a number above 0"),
+    ],
+)
+def test_bad_options_say_what_to_do(model, message):
+    X, y = make_data(20)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)

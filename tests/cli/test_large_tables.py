@@ -1,0 +1,240 @@
+"""``ordinalgp fit`` on a table that is read in batches: the model of the table read at once."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from ordinalgp import load
+from ordinalgp.cli import fit as fit_command
+from ordinalgp.many_rows import classifier as _large
+from ordinalgp.many_rows import passes as _induced
+from ordinalgp.tables import large
+from ordinalgp.tables.cells import BadRows
+from ordinalgp.tables.encoding import inspect, learn
+from ordinalgp.tables.large import encode_file
+from ordinalgp.tables.reading import read_table
+from ordinalgp.tables.source import Source
+from ordinalgp.tables.target import read_target
+
+pd = pytest.importorskip("pandas", reason="tables are an extra")
+pytest.importorskip("pyarrow", reason="tables are an extra")
+runner_module = pytest.importorskip("typer.testing", reason="the command line is an extra")
+
+N = 1500
+
+
+def make_table(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    x, z = rng.normal(50, 10, n), rng.integers(0, 7, n)
+    colour = rng.choice(["red", "green", "blue"], n)
+    latent = 0.1 * (x - 50) + (colour == "red") + 0.3 * rng.normal(size=n)
+    grade = np.array(["low", "mid", "high"])[np.digitize(latent, [-0.5, 0.8])]
+    gaps = rng.random(n) < 0.05
+    frame = {"x": np.where(gaps, np.nan, x), "z": z, "colour": colour, "grade": grade}
+    return pd.DataFrame(frame)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    for module in (_large, _induced):
+        monkeypatch.setattr(module, "SUBSET_ROWS", 100)
+        monkeypatch.setattr(module, "SAMPLE_ROWS", 300)
+    monkeypatch.setattr(_large, "_AUTO_POINTS", 20)
+    monkeypatch.setattr(_large, "_EXACT_ROWS", 200)
+    monkeypatch.setattr(large, "LARGE_ROWS", 1000)
+    monkeypatch.setattr(large, "BATCH_ROWS", 400)
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "big.parquet"
+    make_table().to_parquet(path)
+    return path
+
+
+def run(*arguments):
+    from ordinalgp.cli.main import build
+
+    return runner_module.CliRunner().invoke(build(), [str(a) for a in arguments])
+
+
+LEVELS = ["--categories", "low,mid,high"]
+
+
+def test_batches_give_the_model_of_the_whole_table(table, tmp_path, monkeypatch):
+    told = run("fit", table, "--target", "grade", *LEVELS, "-o", tmp_path / "batches.ogp")
+    assert told.exit_code == 0, told.output
+    assert "read 1,500 rows" in told.stderr
+    assert "pass 2: 1,500 rows" in told.stderr
+    assert "rows/s" in told.stderr
+    monkeypatch.setattr(large, "LARGE_ROWS", 10**9)
+    told = run("fit", table, "--target", "grade", *LEVELS, "-o", tmp_path / "whole.ogp")
+    assert told.exit_code == 0, told.output
+    batches, whole = load(tmp_path / "batches.ogp"), load(tmp_path / "whole.ogp")
+    new = make_table(100, seed=1)
+    assert_array_equal(batches.level_counts_, whole.level_counts_)
+    assert batches.encoder_.features == whole.encoder_.features
+    # The searches start from encodings that differ by rounding.
+    assert_allclose(batches.category_proba(new), whole.category_proba(new), atol=1e-4)
+    assert_array_equal(sorted(path.name for path in tmp_path.iterdir())[:1], ["batches.ogp"])
+
+
+def test_the_encoding_is_that_of_all_rows(table, tmp_path):
+    source = Source(table, "grade", ["low", "mid", "high"])
+    encoded = encode_file(source, BadRows(), tmp_path, lambda text: None)
+    everything = read_table(table, BadRows())
+    features = everything.without(["grade"])
+    kinds, _ = inspect(features)
+    whole = learn(features, kinds)
+    for got, expected in zip(encoded.encoder.columns, whole.columns, strict=True):
+        assert got.name == expected.name
+        if got.kind == "nominal":
+            assert got == expected
+        else:
+            names = ("median", "mean", "scale", "low", "high", "missing")
+            numbers = [[getattr(c, name) for name in names] for c in (got, expected)]
+            assert_allclose(numbers[0], numbers[1], rtol=1e-12)
+    parts = [read() for read in encoded.chunks()]
+    assert_allclose(np.vstack([X for X, _ in parts]), whole.encode(features)[0], atol=1e-12)
+    labels = read_target(everything, "grade", ["low", "mid", "high"])[0]
+    assert_array_equal(np.concatenate([y for _, y in parts]), labels)
+
+
+def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(large, "SAMPLE_ROWS", 500)
+    peaks = []
+    for n in (4000, 16_000):
+        path, folder = tmp_path / f"{n}.parquet", tmp_path / str(n)
+        folder.mkdir()
+        make_table(n).to_parquet(path, row_group_size=400)
+        source = Source(path, "grade", ["low", "mid", "high"])
+        tracemalloc.start()
+        encode_file(source, BadRows(), folder, lambda text: None)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.25 * peaks[0]
+
+
+def spoiled(tmp_path):
+    frame = make_table()
+    frame["x"] = frame["x"].astype(object)
+    frame.loc[777, "x"] = "many"
+    frame.loc[1200, "grade"] = "middling"
+    path = tmp_path / "bad.parquet"
+    frame["x"] = frame["x"].map(lambda value: None if value != value else str(value))
+    frame.to_parquet(path)
+    return path
+
+
+def test_bad_rows_are_named_by_their_place_in_the_file(tmp_path):
+    path = spoiled(tmp_path)
+    told = run("fit", path, "--target", "grade", *LEVELS, "-o", tmp_path / "m.ogp")
+    assert told.exit_code == 2
+    assert "row 778, column x: 'many' is not a number" in told.stderr
+    assert not (tmp_path / "m.ogp").exists()
+
+
+def test_bad_rows_can_be_left_out(tmp_path):
+    options = ["--on-bad-rows", "skip", "--json", "-o", tmp_path / "m.ogp"]
+    told = run("fit", spoiled(tmp_path), "--target", "grade", *LEVELS, *options)
+    assert told.exit_code == 0, told.output
+    result = json.loads(told.stdout)
+    assert result["rows"] == N - 2
+    assert result["skipped_rows"] == 2
+    assert "row 1201, column grade: 'middling' is not a level" in told.stderr
+
+
+def probabilities(path):
+    return load(path).category_proba(make_table(100, seed=1))
+
+
+def test_an_interrupted_fit_goes_on(table, tmp_path, monkeypatch):
+    folder, say = tmp_path / "notes", _induced.PassRunner._say
+    options = ["fit", table, "--target", "grade", *LEVELS]
+    assert run(*options, "-o", tmp_path / "whole.ogp").exit_code == 0
+
+    def stop(self, number, *rest):
+        say(self, number, *rest)
+        if number == 1 and self.sweeps.n_rows == N:
+            raise KeyboardInterrupt
+
+    options += ["-o", tmp_path / "m.ogp"]
+    with monkeypatch.context() as patch:
+        patch.setattr(_induced.PassRunner, "_say", stop)
+        told = run(*options)
+        assert told.exit_code == 130
+        assert "nothing was kept; with --checkpoint FOLDER" in told.stderr
+        told = run(*options, "--checkpoint", folder)
+        assert told.exit_code == 130
+        assert f"the same command goes on from {folder}" in told.stderr
+    assert (folder / "state.npz").exists()
+    assert not (tmp_path / "m.ogp").exists()
+    told = run(*options, "--checkpoint", folder)
+    assert told.exit_code == 0, told.output
+    assert "pass 1:" not in told.stderr
+    assert not folder.exists()
+    assert_allclose(probabilities(tmp_path / "m.ogp"), probabilities(tmp_path / "whole.ogp"))
+
+
+SLEEPER = """
+import sys, time
+from ordinalgp.many_rows import classifier as _large
+from ordinalgp.many_rows import passes as _induced
+from ordinalgp.tables import large
+from ordinalgp.cli.main import build
+for module in (_large, _induced):
+    module.SUBSET_ROWS, module.SAMPLE_ROWS = 100, 300
+_large._AUTO_POINTS, _large._EXACT_ROWS = 20, 200
+large.LARGE_ROWS, large.BATCH_ROWS = 1000, 400
+say = _induced.Passes._say
+def wait(self, number, *rest):
+    say(self, number, *rest)
+    time.sleep(60 if number == 1 else 0)
+_induced.Passes._say = wait
+build()(sys.argv[1:])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_stops_the_command_itself(table, tmp_path):
+    """A signal to a process of its own, which waits for it after its second pass."""
+    folder = tmp_path / "notes"
+    options = ["fit", table, "--target", "grade", *LEVELS, "-o", tmp_path / "m.ogp"]
+    options = [str(option) for option in (*options, "--checkpoint", folder)]
+    command = [sys.executable, "-c", SLEEPER, *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if re.match(r"pass 2: 1,500 rows, [\d,]+ rows/s", line):
+                process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+    assert line.startswith(f"Interrupted: the same command goes on from {folder}")
+    told = run(*options)
+    assert told.exit_code == 0, told.output
+    assert "pass 1:" not in told.stderr
+
+
+def test_what_cannot_be_used_is_said(table, tmp_path):
+    output = ["-o", tmp_path / "m.ogp"]
+    for options, message in [
+        (["--target", "mark"], "There is no target column 'mark'"),
+        (["--target", "grade", *LEVELS, "--drop", "y"], "--drop names 'y'"),
+        (["--target", "grade"], "texts without an order"),
+        (["--target", "grade", *LEVELS, "--drop", "x,z,colour"], "no columns beside the target"),
+    ]:
+        told = run("fit", table, *options, *output)
+        assert told.exit_code == 2
+        assert message in told.stderr
+
+
+def test_small_tables_are_read_at_once(table, monkeypatch):
+    assert fit_command.is_large(table)
+    monkeypatch.setattr(large, "LARGE_ROWS", N + 1)
+    assert not large.is_large(table)
+    assert not large.is_large(table.with_name("absent.parquet"))

@@ -1,0 +1,52 @@
+"""Cholesky factors that turn into their inverses, against numpy's."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from ordinalgp.core.linalg import Triangle
+from ordinalgp.core.workspace import Workspace
+
+
+def covariance(n):
+    A = np.random.default_rng(n).normal(size=(n, n))
+    return A @ A.T / n + np.eye(n)
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 65, 131, 300, 999, 1001])
+def test_factor_inverse_and_solutions(n):
+    M = covariance(n)
+    inverse, b = np.linalg.inv(M), np.sin(np.arange(n) + 1.0)
+    triangle = Triangle(M.copy())
+    assert triangle.half_log_det == pytest.approx(0.5 * np.linalg.slogdet(M)[1], rel=1e-12)
+    before = triangle.solve(b)
+    triangle.invert()
+    assert_allclose(triangle.inverse, np.linalg.inv(np.linalg.cholesky(M)), atol=1e-12)
+    for solution in (before, triangle.solve(b), triangle.solve(b[:, None])[:, 0]):
+        assert_allclose(solution, inverse @ b, rtol=1e-10, atol=1e-12)
+    for B in (
+        np.outer(b, [1.0, 2.0]),
+        np.asfortranarray(np.outer(b, [1.0, 2.0])),
+        b[:, None][:, :0],
+    ):
+        expected = np.linalg.solve(np.linalg.cholesky(M), B)
+        assert_allclose(triangle.half_product(B.copy(order="K")), expected, atol=1e-12)
+    assert_allclose(triangle.full_inverse(), inverse, atol=1e-12)
+
+
+def test_garbage_beside_the_triangle_does_not_matter():
+    M, scale = covariance(200), np.linspace(0.5, 2.0, 200)
+    garbage = np.triu(M) + np.tril(np.full(M.shape, np.nan), -1)
+    upper = Triangle(garbage).upper_inverse(scale, Workspace())
+    expected = scale[:, None] * np.linalg.inv(M) * scale
+    assert_allclose(upper, np.triu(expected), atol=1e-12)
+
+
+def test_a_factor_that_must_not_be_written_to_is_copied():
+    triangle = Triangle(covariance(150))
+    factor = triangle._lower.copy(order="F")
+    factor.flags.writeable = False
+    kept, triangle._lower = factor.copy(), factor
+    triangle.invert()
+    assert np.array_equal(factor, kept)
+    assert_allclose(triangle.inverse @ np.tril(factor), np.eye(150), atol=1e-12)

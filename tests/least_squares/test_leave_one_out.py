@@ -1,0 +1,136 @@
+"""Leave-one-out regression: moments against refits, the objective against its definition."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
+
+from ordinalgp.core.kernel_matrix import kernel_matrix
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.projections import Identity, RowSelection
+from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise, _pull_back
+
+THRESHOLDS = np.array([0.4, 1.6, 2.3])
+KERNELS = {
+    "ard": ConstantKernel(2.0) * RBF([1.0, 2.0, 0.7]),
+    "isotropic": ConstantKernel(0.5) * RBF(1.3),
+    "matern and linear": Matern(1.1, nu=2.5) + DotProduct(0.4),
+}
+
+
+def make_task(kernel=KERNELS["ard"], *, copies=False, noise=0.6, link_noise=0.5, seed=0, n=14):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    if copies:  # some inputs observed again, with other levels, and weights on both sides of one
+        where = np.r_[np.arange(n), rng.integers(0, n, 8)]
+        projection, counts = RowSelection(where, n), rng.uniform(0.3, 3.0, len(where))
+    else:
+        where, projection, counts = np.arange(n), Identity(n), np.ones(n)
+    y = rng.integers(0, 4, len(where))
+    likelihood = RankNoise(noise, OrdinalProbit.from_thresholds(THRESHOLDS, link_noise))
+    task = LeastSquaresTask(X, kernel, likelihood, projection, y, counts, 1.3)
+    return task, where
+
+
+def refit_without(task, where, i):
+    """Latent moments of observation i by scikit-learn, one copy of it taken away."""
+    counts = task.counts.copy()
+    counts[i] -= min(counts[i], 1.0)
+    rest = counts > 0
+    alpha = task.likelihood.noise**2 / counts[rest]
+    model = GaussianProcessRegressor(task.kernel, alpha=alpha, optimizer=None)
+    model.fit(task.X[where[rest]], task.y[rest] - task.mean)
+    mean, sd = model.predict(task.X[where[[i]]], return_std=True)
+    return mean[0] + task.mean, sd[0] ** 2
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_moments_are_those_of_refits(kernel, copies):
+    task, where = make_task(KERNELS[kernel], copies=copies)
+    left = task.leave_out(kernel_matrix(task.kernel, task.X)).moments
+    mean, var = np.transpose([refit_without(task, where, i) for i in range(len(where))])
+    assert_allclose(left.mean, mean, rtol=1e-9)
+    assert_allclose(left.var, var, rtol=1e-8)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_objective_is_equation_11(copies):
+    """Slope and thresholds as the paper writes them: a = 1/noise, beta = a b."""
+    task, where = make_task(copies=copies)
+    slope = 1 / task.likelihood.link.noise
+    edges = slope * np.r_[-np.inf, THRESHOLDS, np.inf]
+    total = 0.0
+    for i, (level, count) in enumerate(zip(task.y, task.counts, strict=True)):
+        mean, var = refit_without(task, where, i)
+        scale = np.sqrt(1 + slope**2 * var)
+        upper, lower = (norm.cdf((edges[level + k] - slope * mean) / scale) for k in (1, 0))
+        total += count * np.log(upper - lower)
+    assert_allclose(task.evaluate(task.theta)[0], total, rtol=1e-10)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("noise", "link_noise"), [(0.6, 0.5), (0.05, 0.1), (5.0, 2.0)])
+def test_gradients_are_slopes(kernel, copies, noise, link_noise):
+    task, _ = make_task(KERNELS[kernel], copies=copies, noise=noise, link_noise=link_noise)
+    theta, h = task.theta, 1e-5
+    gradient = task.evaluate(theta)[1]
+    slopes = [
+        (task.evaluate(theta + h * e)[0] - task.evaluate(theta - h * e)[0]) / (2 * h)
+        for e in np.eye(len(theta))
+    ]
+    assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
+
+
+@pytest.mark.parametrize("signs", ["both", "positive", "negative", "none"])
+@pytest.mark.parametrize("n", [1, 40, 600])
+def test_pull_back_is_the_product_whatever_the_signs(signs, n):
+    rng = np.random.default_rng(n)
+    R = rng.normal(size=(n, n))
+    R += R.T
+    g, w, d_w = rng.normal(size=(3, n))
+    g = {"both": g, "positive": abs(g), "negative": -abs(g), "none": 0 * g}[signs]
+    out = np.full((n, n), np.nan)  # nothing that was left in the room counts
+    _pull_back(R, g, d_w, w, out)
+    want = -R @ np.diag(g) @ R - (np.outer(R @ d_w, w) + np.outer(w, R @ d_w)) / 2
+    assert_allclose(np.triu(out), np.triu(want), rtol=1e-12, atol=1e-12 * np.abs(want).max())
+
+
+def test_a_count_of_two_is_an_observation_twice():
+    task, _ = make_task()
+    twice = replace(task, counts=np.where(np.arange(len(task.y)) < 5, 2.0, 1.0))
+    where = np.r_[np.arange(len(task.y)), np.arange(5)]
+    written = replace(
+        task,
+        projection=RowSelection(where, len(task.X)),
+        y=task.y[where],
+        counts=np.ones(len(where)),
+    )
+    for one, other in zip(
+        twice.evaluate(task.theta)[:2], written.evaluate(task.theta)[:2], strict=True
+    ):
+        assert_allclose(one, other, rtol=1e-10)
+
+
+def test_far_from_every_other_row_the_prior_returns():
+    task, _ = make_task(KERNELS["isotropic"])
+    apart = replace(task, X=np.r_[task.X[:-1], [[1e3, 0.0, 0.0]]])
+    left = apart.leave_out(kernel_matrix(apart.kernel, apart.X)).moments
+    assert_allclose([left.mean[-1], left.var[-1]], [task.mean, 0.5], rtol=1e-12)
+
+
+def test_the_posterior_is_gaussian_process_regression():
+    task, where = make_task(copies=True)
+    model = GaussianProcessRegressor(
+        task.kernel, alpha=task.likelihood.noise**2 / task.counts, optimizer=None
+    ).fit(task.X[where], task.y - task.mean)
+    query = np.random.default_rng(5).normal(size=(6, 3))
+    mean, sd = model.predict(query, return_std=True)
+    found = task.posterior().predict(task.kernel(query, task.X), task.kernel.diag(query))
+    assert_allclose(found.mean, mean, rtol=1e-9)
+    assert_allclose(found.var, sd**2, rtol=1e-8)

@@ -1,0 +1,327 @@
+"""Tables: reading, encoding, and models that keep both."""
+
+import csv
+import gzip
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from tests.table_cases import LEVELS, encoded, school
+
+import ordinalgp
+from ordinalgp import OrdinalGPClassifier
+from ordinalgp.tables import TableModel
+from ordinalgp.tables.cells import BadInput, BadRows, Table, as_table, number
+from ordinalgp.tables.encoding import inspect, learn
+from ordinalgp.tables.reading import Format, read_chunks, read_table
+from ordinalgp.tables.target import read_target
+from ordinalgp.tables.writing import table_writer
+
+pd = pytest.importorskip("pandas")
+
+
+def read(path, **style):
+    return read_table(path, BadRows(), Format(**style))
+
+
+def cells(table):
+    return {name: values.tolist() for name, values in table.columns.items()}
+
+
+# -------------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " ", ":", "#"])
+@pytest.mark.parametrize("zipped", [False, True])
+def test_any_separator(separator, zipped, tmp_path):
+    text = "a,b,c\n1,x,3\n4,,6\n".replace(",", separator)
+    path = tmp_path / "t"
+    path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+    style = {} if separator in ",;\t| " else {"separator": separator}
+    expected = {"a": ["1", "4"], "b": ["x", None], "c": ["3", "6"]}
+    assert cells(read(path, **style)) == expected
+
+
+def test_the_separator_is_found_where_others_are_in_the_cells(tmp_path):
+    (tmp_path / "t").write_text("name;size\n1,5;2,5\n3,5;4,5\n")
+    assert cells(read(tmp_path / "t")) == {"name": ["1,5", "3,5"], "size": ["2,5", "4,5"]}
+    (tmp_path / "t").write_text("body mass index\n1\n2\n")
+    assert cells(read(tmp_path / "t")) == {"body mass index": ["1", "2"]}
+
+
+def test_marks_quotes_and_lines(tmp_path):
+    """A byte order mark, Windows line ends, quoted separators and line breaks, empty lines."""
+    text = '\ufeffa,b\r\n"x\r\ny",1\r\n\r\n"say ""no"", please",2\r\n'
+    (tmp_path / "t").write_bytes(text.encode())
+    table = read(tmp_path / "t")
+    assert cells(table) == {"a": ["x\r\ny", 'say "no", please'], "b": ["1", "2"]}
+    assert table.lines.tolist() == [2, 5]
+
+
+def test_columns_without_a_name_are_named(tmp_path):
+    (tmp_path / "t").write_text(",a\n1,2\n")
+    assert list(read(tmp_path / "t").columns) == ["column 1", "a"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.lists(
+        st.tuples(
+            *[st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=8)] * 3
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    chunk=st.integers(1, 5),
+    zipped=st.booleans(),
+)
+def test_what_the_csv_module_writes_is_read(rows, chunk, zipped, tmp_path_factory):
+    """Whatever the cells hold; "strip" and the texts for gaps are the only changes."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, quoting=csv.QUOTE_ALL)
+    writer.writerows([["first", "second", "third"], *rows])
+    content = buffer.getvalue().encode()
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    path.write_bytes(gzip.compress(content) if zipped else content)
+    found = list(read_chunks(path, BadRows(), Format(separator=","), rows=chunk))
+    assert all(len(table) <= chunk for table in found)
+    gaps = {"", "NA", "N/A", "NaN", "nan", "NULL", "null", "?"}
+    for place, name in enumerate(("first", "second", "third")):
+        expected = [row[place].strip() for row in rows]
+        seen = [cell for table in found for cell in table.columns[name].tolist()]
+        assert seen == [None if text in gaps else text for text in expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1.5", 1.5),
+        (" -2e3 ", -2000.0),
+        ("1_000", None),
+        ("inf", None),
+        ("nan", None),
+        ("1,5", None),
+    ],
+)
+def test_numbers_are_finite_and_plain(text, value):
+    assert number(text) == value
+
+
+def test_numbers_with_a_decimal_comma():
+    assert number("1,5", ",") == 1.5
+
+
+def test_parquet_types(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    columns = {
+        "whole": pa.array([1, None, 3]),
+        "flag": pa.array([True, False, None]),
+        "text": pa.array([" a ", "NA", "b"]),
+        "day": pa.array(np.array(["2020-01-01", "2020-01-02", "NaT"], "datetime64[D]")),
+        "level": pa.DictionaryArray.from_arrays([1, 0, 1], ["high", "low"], ordered=True),
+        "code": pa.DictionaryArray.from_arrays([1, 0, None], ["x", "y"]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=2)
+    for table in (read(tmp_path / "t.parquet"),):
+        assert_array_equal(table.columns["whole"], [1, np.nan, 3])
+        assert table.columns["flag"].tolist() == ["True", "False", None]
+        assert table.columns["text"].tolist() == ["a", None, "b"]
+        assert table.columns["day"].tolist() == ["2020-01-01", "2020-01-02", None]
+        assert table.columns["code"].tolist() == ["y", "x", None]
+        assert table.levels == {"flag": ["False", "True"], "level": ["high", "low"]}
+        assert table.lines.tolist() == [1, 2, 3]
+    chunks = list(read_chunks(tmp_path / "t.parquet", BadRows(), rows=1))
+    assert [len(chunk) for chunk in chunks] == [1, 1, 1]
+    assert [chunk.lines[0] for chunk in chunks] == [1, 2, 3]
+    assert all(chunk.levels["level"] == ["high", "low"] for chunk in chunks)
+
+
+def test_the_order_of_a_pandas_categorical_survives_many_row_groups(tmp_path):
+    levels = ["low", "mid", "high", "never seen"]
+    frame = pd.DataFrame({"x": np.arange(50.0)}, index=np.arange(50) * 3)
+    frame["y"] = pd.Categorical(np.array(levels[:3])[np.arange(50) % 3], levels, ordered=True)
+    frame.to_parquet(tmp_path / "t.parquet", row_group_size=7)
+    table = read(tmp_path / "t.parquet")
+    assert table.levels["y"] == levels
+    assert list(table.columns) == ["x", "y"]  # the index is not a column
+    labels, order, bad = read_target(table, "y")
+    assert order == levels
+    assert labels.tolist() == frame["y"].tolist()
+    assert bad == []
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "t.parquet", "plain"])
+def test_what_is_written_is_read(name, tmp_path):
+    path = tmp_path / name
+    with table_writer(path) as writer:
+        writer.write({"n": [0.1, 1e-300], "text": ["a,b", 'c"d']})
+        writer.write({"n": [1 / 3], "text": ["e\nf"]})
+    table = read(path)
+    assert [float(v) for v in table.columns["n"]] == [0.1, 1e-300, 1 / 3]
+    assert table.columns["text"].tolist() == ["a,b", 'c"d', "e\nf"]
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+# ------------------------------------------------------------------------------- encoding
+
+
+def test_frames_dicts_and_tables_are_encoded_alike():
+    columns, _ = school()
+    polars = pytest.importorskip("polars")
+    expected = encoded(columns)
+    for data in (columns, pd.DataFrame(columns), polars.DataFrame(columns)):
+        table = as_table(data)
+        encoder = learn(table, inspect(table)[0])
+        features, bad = encoder.encode(table)
+        assert bad == []
+        assert_allclose(features, expected, rtol=0, atol=1e-13)
+        assert len(encoder.features) == len(encoder.owner) == features.shape[1]
+
+
+def test_codes_can_be_nominal_and_texts_numeric():
+    table = as_table({"code": [1.0, 2.0, 2.5, 1.0], "size": ["1", "2", "x", "y"]})
+    kinds, bad = inspect(table, nominal=["code"], numeric=["size"])
+    assert kinds == {"code": "nominal", "size": "number"}
+    assert [(cell.line, cell.column) for cell in bad] == [(3, "size"), (4, "size")]
+    encoder = learn(table.without(["size"]), kinds)
+    assert encoder.features == ["code = 1", "code = 2", "code = 2.5"]
+    # A file of texts with the same codes.
+    again, bad = encoder.encode(as_table({"code": ["1", "2.5", "7"]}))
+    assert_array_equal(again[:2], [[1, 0, 0], [0, 0, 1]])
+    assert bad[0].line == 3
+
+
+def test_constant_columns_stay_finite():
+    for value in (0.0, 0.1, 1e30):
+        table = as_table({"flat": [value] * 7})
+        encoder = learn(table, inspect(table)[0])
+        assert_array_equal(encoder.encode(table)[0], 0)
+        assert "always" in encoder.columns[0].rule
+        assert np.isfinite(encoder.encode(as_table({"flat": [5.0]}))[0]).all()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e200, 1e300])
+def test_numbers_of_any_size_are_scaled(size):
+    table = as_table({"x": [size, -size, size, -size]})
+    features, _ = learn(table, inspect(table)[0]).encode(table)
+    assert_allclose(features[:, 0], [1, -1, 1, -1])
+
+
+def test_tables_need_names_and_one_length():
+    with pytest.raises(BadInput, match="named columns"):
+        as_table([[1, 2]])
+    with pytest.raises(BadInput, match="of one length"):
+        as_table({"a": [1], "b": [1, 2]})
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=2).filter(lambda v: v[0]))
+def test_numbers_are_encoded_as_scikit_learn_does(values):
+    table = as_table({"x": values})
+    features, _ = learn(table, inspect(table)[0]).encode(table)
+    filled = np.array([np.nan if v is None else v for v in values])
+    filled[np.isnan(filled)] = np.nanmedian(filled)
+    # scikit-learn takes columns whose variance underflows for constant.
+    if np.ptp(filled) > max(1e-6 * np.abs(filled).max(), 1e-100):
+        assert_allclose(features, encoded({"x": values}), rtol=1e-9, atol=1e-9)
+
+
+# --------------------------------------------------------------------------------- target
+
+
+def labels_of(values, **options):
+    table = Table({"y": np.array([*values, None], object)[:-1]}, np.arange(2, 2 + len(values)))
+    return read_target(table, "y", **options)
+
+
+def test_labels_take_their_kind_from_the_levels():
+    labels, order, bad = labels_of(["2", "1.0", "3"], categories=["1", "2", "3"])
+    assert (labels.tolist(), order, bad) == ([2, 1, 3], [1, 2, 3], [])
+    assert labels.dtype.kind == "i"
+    labels, order, _ = labels_of(["0.5", "1"])
+    assert (labels.tolist(), order) == ([0.5, 1.0], None)
+    labels, order, _ = labels_of(["b", "a"], categories=["b", "a"])
+    assert (labels.tolist(), order) == (["b", "a"], ["b", "a"])
+
+
+def test_bad_labels_are_named():
+    _, _, bad = labels_of(["1", "2", None, "x"])
+    assert [str(cell) for cell in bad] == [
+        "column y: the target is missing",
+        "column y: 'x' is not a number, as the other levels are",
+    ]
+    assert [cell.line for cell in bad] == [4, 5]
+    with pytest.raises(BadInput, match="--categories high,low"):
+        labels_of(["low", "high", "low"])
+    with pytest.raises(BadInput, match="51 different texts, which are no levels"):
+        labels_of([f"name {i}" for i in range(51)])
+
+
+# ---------------------------------------------------------------------------------- model
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    columns, grade = school()
+    classifier = OrdinalGPClassifier(categories=[1, 2, 3, 4])  # level 4 is never seen
+    return TableModel(classifier, kernel="ard", target="grade").fit(columns, grade), columns, grade
+
+
+def test_a_saved_model_is_the_same_model(fitted, tmp_path):
+    model, columns, _ = fitted
+    model.save(tmp_path / "m.ogp")
+    again = ordinalgp.load(tmp_path / "m.ogp")
+    assert isinstance(again, TableModel)
+    assert_array_equal(again.category_proba(columns), model.category_proba(columns))
+    assert_array_equal(again.loo_proba_, model.loo_proba_)
+    assert again.encoder_ == model.encoder_
+    assert repr(again.get_params()) == repr(model.get_params())
+    again.save(tmp_path / "n.ogp")
+    assert (tmp_path / "m.ogp").read_bytes() == (tmp_path / "n.ogp").read_bytes()
+
+
+def test_leave_one_out_is_in_rank_order_with_all_levels(fitted):
+    model, columns, grade = fitted
+    assert model.loo_proba_.shape == (48, 4)
+    assert_array_equal(model.loo_proba_[:, 3], 0)
+    direct = OrdinalGPClassifier(model.classifier_.kernel, categories=[1, 2, 3, 4])
+    assert_allclose(model.loo_proba_[:, :3], direct.fit(encoded(columns), grade).loo_proba())
+    assert_array_equal(model.codes_, grade - 1)
+
+
+def test_models_are_cloned_and_need_fitting(fitted):
+    unfitted = clone(fitted[0])
+    assert unfitted.target == "grade"
+    with pytest.raises(NotFittedError):
+        unfitted.predict(fitted[1])
+    with pytest.raises(NotFittedError):
+        unfitted.save("never.ogp")
+
+
+def test_bad_cells_are_named_in_python_too(fitted):
+    model, columns, grade = fitted
+    broken = columns | {"sleep": ["long", *columns["sleep"][1:]]}
+    with pytest.raises(BadInput, match="row 1, column sleep: 'long' is not a number"):
+        model.predict(broken)
+    with pytest.raises(BadInput, match="row 1, column sleep"):
+        clone(model).fit(broken, grade)
+    with pytest.raises(BadInput, match="lacks the column 'sleep'"):
+        model.predict({name: columns[name] for name in columns if name != "sleep"})
+    with pytest.raises(ValueError, match="kernel must be one of"):
+        TableModel(kernel="cubic").fit(columns, grade)
+
+
+def test_labels_of_every_kind_are_kept():
+    columns, grade = school()
+    y = pd.Series(pd.Categorical(np.array(LEVELS)[grade - 1], LEVELS, ordered=True))
+    model = TableModel(kernel="rbf").fit(columns, y)
+    assert model.categories_.tolist() == LEVELS
+    assert model.predict(columns)[0] in LEVELS
+    assert_array_equal(model.codes_, grade - 1)
