@@ -6,12 +6,12 @@ tilted normaliser, with the predictive moments the log predictive probability.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Annotated, Any, Protocol, Self
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.truncated_normal import Interval, cut_normal, hermite
 
 # Search bounds in natural units; wide enough that a unit-variance latent never meets them
@@ -107,10 +107,10 @@ class Thresholds:
     standard deviation of the latent function, 1 by default; search bounds are in it.
     """
 
-    noise: float
-    first: float
-    gaps: FloatArray
-    unit: float = 1.0
+    noise: Annotated[float, Axes("", *POSITIVE)]
+    first: Annotated[float, Axes("", *FINITE)]
+    gaps: Annotated[FloatArray, Axes("gaps", *POSITIVE)]
+    unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
 
     @classmethod
     def from_thresholds(cls, thresholds: Any, noise: float, unit: float = 1.0) -> Self:
@@ -273,7 +273,7 @@ class OrdinalProbit(Thresholds):
 class Gaussian:
     """p(y|u) = N(y; u, noise^2); theta = [log noise]."""
 
-    noise: float
+    noise: Annotated[float, Axes("", *POSITIVE)]
 
     @property
     def theta(self) -> FloatArray:

@@ -1,11 +1,11 @@
 """What a Gaussian posterior offers, whatever form its linear algebra has."""
 
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Annotated, Protocol, Self
 
 import numpy as np
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Moments:
 class Sites:
     """Gaussian factors exp(-tau u^2/2 + nu u), one copy of each observation."""
 
-    tau: FloatArray
-    nu: FloatArray
+    tau: Annotated[FloatArray, Axes("M", 0.0, np.inf)]
+    nu: Annotated[FloatArray, Axes("M", *FINITE)]
 
     @classmethod
     def flat(cls, m: int) -> "Sites":

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import Axes, FloatArray, IntArray
 
 _CHUNK_ROWS = 8192
 _FEW_ENTRIES = 4  # in a sparse row: 16 numbers gathered cost less than a row of N
@@ -94,7 +94,7 @@ class Identity:
 class RowSelection:
     """Observation i sees latent value ``index[i]``: missing, selected or repeated rows."""
 
-    index: IntArray
+    index: Annotated[IntArray, Axes("M", 0, "N")]
     n: int
 
     @property

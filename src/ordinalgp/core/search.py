@@ -1,16 +1,17 @@
 """One hyperparameter search for all models: L-BFGS-B on [kernel.theta, likelihood.theta]."""
 
-import sys
-from abc import ABC, abstractmethod
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.optimize import minimize
 
-from ordinalgp._typing import FloatArray
+from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp.core.ep import cavities
+from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.inference import infer
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
@@ -19,10 +20,17 @@ from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.variational_bound import ep_bound
 from ordinalgp.core.workspace import Workspace
+from ordinalgp.runtime.progress import Progress, Report, silent
 
 Objective = Callable[[Problem, Approximation], Evaluation]
+ObjectiveName = Literal["ep evidence", "ep bound", "laplace evidence"]
 Optimizer = str | Callable[..., tuple[FloatArray, float]] | None
 
+_OBJECTIVES: dict[ObjectiveName, tuple[Smoothing, Objective]] = {
+    "ep evidence": ("cavity", ep_evidence),
+    "ep bound": ("cavity", ep_bound),
+    "laplace evidence": ("mode", laplace_evidence),
+}
 _FAILURES = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 # A relative gain of the objective below this ends the search: 1e-6 in a log evidence of 100,
 # far below any difference that matters between models.
@@ -32,16 +40,49 @@ _MAX_ITERATIONS = 200
 # compare hyperparameters. Laplace's is as exact after a last Newton step of 1e-3, which leaves
 # the mode off by its square. The final inference uses the user's tolerance, and so does the
 # bound, which is not stationary.
-SEARCH_TOL: dict[Any, float] = {ep_evidence: 1e-4, laplace_evidence: 1e-3}
+SEARCH_TOL: dict[ObjectiveName, float] = {"ep evidence": 1e-4, "laplace evidence": 1e-3}
 
 
 @dataclass(frozen=True, eq=False)
-class Trainable(ABC):
-    """Hyperparameters [kernel.theta, likelihood.theta] with an objective to climb."""
+class Step:
+    """An evaluation of an objective."""
 
-    X: Any
-    kernel: Any
-    likelihood: Any
+    value: float
+    gradient: FloatArray
+    start: Any
+    """warm start for the next evaluation: small, so that it can be kept and sent"""
+
+
+class Trainable(Protocol):
+    """An objective of the hyperparameters [kernel.theta, likelihood.theta]."""
+
+    @property
+    def theta(self) -> FloatArray:
+        """Hyperparameters at the start, shape (p,)."""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Search bounds, shape (p, 2)."""
+
+    def at(self, theta: FloatArray) -> Self:
+        """Return the same task at other hyperparameters."""
+
+    def relaxed(self) -> Self:
+        """Return the task at the precision that a search needs."""
+
+    def evaluate(
+        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
+    ) -> Step:
+        """Objective and gradient; ``workspace`` is scratch memory of one search."""
+
+
+@dataclass(frozen=True, eq=False)
+class KernelTask:
+    """Rows, a kernel and a likelihood: the hyperparameters of a task and their bounds."""
+
+    X: Annotated[FloatArray, Axes("N d")]
+    kernel: Annotated[Any, Tagged("kernel")]
+    likelihood: Annotated[Any, Tagged("likelihood")]
 
     @property
     def theta(self) -> FloatArray:
@@ -60,40 +101,28 @@ class Trainable(ABC):
         likelihood = self.likelihood.clone_with_theta(theta[p:])
         return replace(self, kernel=kernel, likelihood=likelihood)
 
-    def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs."""
-        return self
-
-    @abstractmethod
-    def evaluate(
-        self, theta: FloatArray, start: Start | None = None
-    ) -> tuple[float, FloatArray, Any]:
-        """Objective, gradient in theta, and an answer whose ``start`` the next one may use."""
-
 
 @dataclass(frozen=True, eq=False)
-class Task(Trainable):
+class Task(KernelTask):
     """An evidence to maximise: everything that stays the same while hyperparameters vary."""
 
-    projection: Projection
-    y: Any
-    counts: FloatArray
-    smoothing: Smoothing = "cavity"
-    objective: Objective = ep_evidence
-    max_sweeps: int = 100
-    tol: float = 1e-6
-    workspace: Workspace | None = None
+    projection: Annotated[Projection, Tagged("projection")]
+    y: Annotated[IntArray, Axes("M", 0, "r")]
+    counts: Annotated[FloatArray, Axes("M", *POSITIVE)]
+    objective: ObjectiveName = "ep evidence"
+    max_sweeps: Annotated[int, Axes(low=1)] = 100
+    tol: Annotated[float, Axes("", *POSITIVE)] = 1e-6
 
     def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs, with a workspace of its own."""
-        tol = max(self.tol, SEARCH_TOL.get(self.objective, 0.0))
-        return replace(self, tol=tol, workspace=Workspace())
+        """Return the task at the precision that a search needs."""
+        return replace(self, tol=max(self.tol, SEARCH_TOL.get(self.objective, 0.0)))
 
-    def problem(self) -> Problem:
+    def problem(self, workspace: Workspace | None = None) -> Problem:
         """The inference problem at the task's own hyperparameters."""
-        K = kernel_matrix(self.kernel, self.X, self.workspace)
-        A, workspace = self.projection, self.workspace
-        return Problem(K, A, self.y, self.likelihood, self.counts, workspace=workspace)
+        K = kernel_matrix(self.kernel, self.X, workspace)
+        return Problem(
+            K, self.projection, self.y, self.likelihood, self.counts, workspace=workspace
+        )
 
     def infer(self, problem: Problem, start: Start | None = None) -> Approximation:
         """Approximate the posterior."""
@@ -109,25 +138,51 @@ class Task(Trainable):
         """The objective at the task's own hyperparameters, without its gradient."""
         problem = self.problem()
         found = self.infer(problem, start)
-        return self.objective(problem, found).value, found
+        return _OBJECTIVES[self.objective][1](problem, found).value, found
+
+    prior_mean: ClassVar[float] = 0.0
+
+    @property
+    def smoothing(self) -> Smoothing:
+        """The moments at which inference smooths the likelihood."""
+        return _OBJECTIVES[self.objective][0]
+
+    @property
+    def link(self) -> Any:
+        """The likelihood that turns latent moments into probabilities."""
+        return self.likelihood
+
+    def posterior(self, sites: Sites) -> Posterior:
+        """The posterior under Gaussian sites."""
+        return self.problem().condition(sites)
+
+    def left_out(self, posterior: Posterior, sites: Sites) -> Moments:
+        """Latent moments of every observation without one copy of itself: EP's cavities.
+
+        For Laplace's sites it is the same division.
+        """
+        return cavities(posterior.observed(), sites, np.minimum(self.counts, 1.0))
 
     def evaluate(
-        self, theta: FloatArray, start: Start | None = None
-    ) -> tuple[float, FloatArray, Approximation]:
-        """Objective, gradient in theta, and the approximation behind them."""
+        self,
+        theta: FloatArray,
+        start: Start | None = None,
+        workspace: Workspace | None = None,
+    ) -> Step:
+        """Objective and its gradient in theta."""
         task = self.at(theta)
-        problem = task.problem()
-        evaluation = self.objective(problem, task.infer(problem, start))
-        slope = kernel_slope(task.kernel, self.X, evaluation.upstream, problem.K, self.workspace)
-        gradient = np.concatenate([slope, evaluation.d_likelihood])
-        return evaluation.value, gradient, evaluation.approximation
+        problem = task.problem(workspace)
+        found = _OBJECTIVES[self.objective][1](problem, task.infer(problem, start))
+        slope = kernel_slope(task.kernel, self.X, found.upstream, problem.K, workspace)
+        gradient = np.concatenate([slope, found.d_likelihood])
+        return Step(found.value, gradient, found.approximation.start)
 
 
-def objective_named(inference: str, objective: str) -> tuple[Smoothing, Objective]:
-    """Translate the estimators' words to a smoothing rule and an objective."""
-    if inference == "laplace":
-        return "mode", laplace_evidence
-    return "cavity", ep_evidence if objective == "evidence" else ep_bound
+def objective_named(inference: str, objective: str = "evidence") -> ObjectiveName:
+    """The objective that the estimators' two words mean."""
+    name = f"{inference} {objective}"
+    assert name in _OBJECTIVES
+    return cast(ObjectiveName, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +193,7 @@ class SearchResult:
     value: float
     path: FloatArray
     """objective at every evaluation of the winning start"""
-    start: Start | None
+    start: Any
     converged: bool
     message: str
 
@@ -148,11 +203,12 @@ class _Ascent:
     """The objective as the optimiser calls it: warm-started, and safe where it fails."""
 
     task: Trainable
-    label: str
-    verbose: int
+    report: Report
+    workspace: Workspace = field(default_factory=Workspace)
+    began: float = field(default_factory=time.perf_counter)
     best: FloatArray | None = None
     value: float = -np.inf
-    start: Start | None = None
+    start: Any = None
     path: list[float] = field(default_factory=list)
     failures: int = 0
     unit: float = 1.0
@@ -172,18 +228,23 @@ class _Ascent:
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the objective and minus its gradient."""
         try:
-            value, gradient, found = self.task.evaluate(theta, self.start)
-            finite = bool(np.isfinite(value) and np.all(np.isfinite(gradient)))
+            step = self.task.evaluate(theta, self.start, self.workspace)
+            finite = bool(np.isfinite(step.value) and np.all(np.isfinite(step.gradient)))
         except _FAILURES:
             finite = False
         if not finite:
             return self._fail(theta)
-        self.path.append(value)
-        if value > self.value or self.best is None:
-            self.best, self.value, self.start = theta.copy(), value, found.start
-        if self.verbose > 1:
-            _say(f"{self.label} evaluation {len(self.path):3d}: {value:.6f}")
-        return -value, -gradient
+        self.path.append(step.value)
+        if step.value > self.value or self.best is None:
+            self.best, self.value, self.start = theta.copy(), step.value, step.start
+        self.report(self.progress(step.value))
+        return -step.value, -step.gradient
+
+    def progress(self, value: float, message: str = "") -> Progress:
+        """Evaluations so far; with a message, all of them."""
+        seconds = time.perf_counter() - self.began
+        done = bool(message)
+        return Progress("search", len(self.path), None, value, seconds, message, done)
 
     def as_scikit_learn(self, theta: Any, eval_gradient: bool = True) -> Any:
         """The signature that scikit-learn hands to optimisers of the user's own."""
@@ -198,20 +259,15 @@ class _Ascent:
         return -self.value + max(1.0, abs(self.value)), np.zeros_like(theta)
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _climb(
     task: Trainable,
     theta: FloatArray,
     optimizer: Optimizer,
-    label: str,
-    verbose: int,
     max_iterations: int,
+    report: Report = silent,
 ) -> SearchResult:
     """Search from one start."""
-    ascent = _Ascent(task.relaxed(), label, verbose)
+    ascent = _Ascent(task.relaxed(), report)
     bounds = task.bounds
     theta = np.clip(theta, bounds[:, 0], bounds[:, 1])
     if callable(optimizer):
@@ -221,11 +277,9 @@ def _climb(
         message, converged = _lbfgs(ascent, theta, bounds, max_iterations)
     if ascent.best is None:
         return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
-    if verbose:
-        _say(f"{label} best {ascent.value:.6f} after {len(ascent.path)} evaluations ({message})")
-    return SearchResult(
-        ascent.best, ascent.value, np.array(ascent.path), ascent.start, converged, message
-    )
+    report(ascent.progress(ascent.value, message))
+    path = np.array(ascent.path)
+    return SearchResult(ascent.best, ascent.value, path, ascent.start, converged, message)
 
 
 def _lbfgs(
@@ -252,19 +306,22 @@ def maximise(
     *,
     optimizer: Optimizer = "fmin_l_bfgs_b",
     n_jobs: int | None = None,
-    verbose: int = 0,
+    report: Report = silent,
     max_iterations: int = _MAX_ITERATIONS,
 ) -> SearchResult:
     """Climb from every start and keep the best; starts run in parallel through joblib."""
     if optimizer is None or len(task.theta) == 0:
         return SearchResult(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
-    # One start needs no other process, which would take a second or two to begin.
-    found = Parallel(n_jobs=n_jobs if len(starts) > 1 else 1)(
-        delayed(_climb)(
-            task, theta, optimizer, f"start {i + 1}/{len(starts)}:", verbose, max_iterations
-        )
-        for i, theta in enumerate(starts)
+    if len(starts) == 1:  # one start needs no other process, which takes a second or two to begin
+        return _climb(task, starts[0], optimizer, max_iterations, report)
+    began = time.perf_counter()
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_climb)(task, theta, optimizer, max_iterations) for theta in starts
     )
+    for number, result in enumerate(found, 1):  # work in other processes reports when it is done
+        seconds, text = time.perf_counter() - began, f"start {number}/{len(starts)}"
+        n, text = len(result.path), f"{text}: {result.message}"
+        report(Progress("search", n, None, result.value, seconds, text, done=True))
     return max(found, key=lambda result: result.value)
 
 

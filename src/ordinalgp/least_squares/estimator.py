@@ -1,27 +1,39 @@
 """Probabilistic least squares ordinal regression: ``LeastSquaresOrdinalClassifier``."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.gaussian import Moments
-from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.search import SearchResult, Trainable
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
-from ordinalgp.least_squares.state import LeastSquaresState
-from ordinalgp.models.latent import LatentClassifier
-from ordinalgp.models.training_rows import MergedRows
+from ordinalgp.models.base import Fitted, OrdinalClassifier
+from ordinalgp.models.default_kernel import starting_kernel
+from ordinalgp.models.exact import (
+    ExactGP,
+    RowIndex,
+    SearchOptions,
+    SearchSummary,
+    check_search,
+)
+from ordinalgp.models.training_rows import MergedRows, merge_rows
+from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.progress import reporter
+from ordinalgp.validation.memory import check_memory
+from ordinalgp.validation.weights import check_weights
+
+saved_as("likelihood.rank_noise")(RankNoise)
+saved_as("task.least_squares")(LeastSquaresTask)
 
 # At the start: noise of the link in ranks, of the regression in standard deviations of the ranks.
 # Of eight starts on eight data sets this and the paper's were most often at the best value found.
 _START_NOISE = 0.5
 
 
-class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
+@saved_as("estimator.least_squares")
+class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     """Classifier for ordered levels by regression on their ranks.
 
     A Gaussian process regression on the ranks 0, 1, ... of the levels, exact and in closed form;
@@ -107,6 +119,8 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
     True
     """
 
+    _has_left_out = True
+
     def __init__(
         self,
         kernel: Any = None,
@@ -128,47 +142,45 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _starting_kernel(self, X: FloatArray) -> Any:
-        kernel = super()._starting_kernel(X)
-        return ConstantKernel(1.0, (1e-4, 1e4)) * kernel if self.kernel is None else kernel
+    def _check_parameters(self) -> None:
+        check_search(self)
 
-    def _task(self, rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
-        mean = float(np.average(rows.codes, weights=rows.counts))
-        link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
-        likelihood = RankNoise(_START_NOISE * _spread(rows.codes, rows.counts), link)
-        return LeastSquaresTask(
-            rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts, mean
-        )
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        X = self._check_inputs(X, reset=True)
+        levels = self._encode(X, y)
+        weights = check_weights(sample_weight, len(X), levels.codes)
+        kernel = starting_kernel(self.kernel, X)
+        if self.kernel is None:
+            kernel = ConstantKernel(1.0, (1e-4, 1e4)) * kernel
+        rows = merge_rows(X, levels.codes, weights, kernel)
+        check_memory(len(rows.X))
+        task = _first_task(rows, kernel, len(levels.categories))
+        options = SearchOptions.of(self, reporter(self.verbose))
+        found = options.search(task, self._starts(task, options))
+        value = task.evaluate(found.theta).value
+        summary = SearchSummary(value, found.path, found.converged, len(found.path))
+        task = task.at(found.theta)
+        sites = task.sites()
+        model = ExactGP.of(task, sites, RowIndex.of(rows), summary, task.posterior(sites))
+        return Fitted(self._signature(levels), model)
 
-    def _starts(self, task: Trainable) -> list[FloatArray]:
-        assert isinstance(task, LeastSquaresTask)
-        first, *random = super()._starts(task)
-        paper = RankNoise(1.0, OrdinalProbit.paper_start(task.likelihood.link.n_levels))
+    def _starts(self, task: LeastSquaresTask, options: SearchOptions) -> list[FloatArray]:
+        """Our start, the paper's, and random ones."""
+        first, *random = options.starts(task, default=self.kernel is None)
+        paper = RankNoise(1.0, OrdinalProbit.paper_start(task.link.n_levels))
         theta = np.concatenate([first[: task.kernel.n_dims], paper.theta])
-        theta[task.kernel.n_dims + 2] += task.mean
+        theta[task.kernel.n_dims + 2] += task.prior_mean
         if self.kernel is None:
             first[0] = 2 * np.log(_spread(task.y, task.counts))
         return [first, theta, *random[1:]][: 1 + self.n_restarts_optimizer]
 
-    def _settle(self, task: LeastSquaresTask, found: SearchResult) -> Self:
-        value, _, _ = task.evaluate(found.theta)
-        self.loo_log_score_ = -value / float(np.sum(task.counts))
-        self.objective_path_ = found.path
-        self.converged_, self.n_iter_ = found.converged, len(found.path)
-        self._keep(task.at(found.theta))
-        return self
-
-    def _keep(self, task: LeastSquaresTask) -> None:
-        """Set everything that follows from the hyperparameters."""
-        self._fitted_task, self.kernel_, link = task, task.kernel, task.likelihood.link
-        self.likelihood_, self.noise_ = link, task.likelihood.noise
-        self.slope_, self.thresholds_ = 1.0 / link.noise, link.thresholds
-        self._prior_mean, self._posterior, self._support = task.mean, task.posterior(), task.X
-        self._posterior.observed()  # finishes the factor, which is then only read
-
-    def _without_own_row(self) -> Moments:
-        task = self._fitted_task
-        return task.leave_out(kernel_matrix(task.kernel, task.X)).moments
+    def _publish(self, model: ExactGP) -> None:
+        task, summary = model.task, model.summary
+        self.kernel_, self.likelihood_, self.noise_ = task.kernel, task.link, task.likelihood.noise
+        self.slope_, self.thresholds_ = 1.0 / task.link.noise, task.link.thresholds
+        self.loo_log_score_ = -summary.value / float(np.sum(task.counts))
+        self.objective_path_ = summary.path
+        self.converged_, self.n_iter_ = summary.converged, summary.n_iter
 
     def loo_log_probability(
         self, theta: Any = None, eval_gradient: bool = False
@@ -191,8 +203,18 @@ class LeastSquaresOrdinalClassifier(LeastSquaresState, LatentClassifier):
             Only if ``eval_gradient`` is true.
         """
         check_is_fitted(self)
-        value, gradient, _ = self._fitted_task.evaluate(self._checked_theta(theta))
+        value, gradient = self._result.model.evaluate(theta)
         return (value, gradient) if eval_gradient else value
+
+
+def _first_task(rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
+    """The task at our start."""
+    mean = float(np.average(rows.codes, weights=rows.counts))
+    link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
+    likelihood = RankNoise(_START_NOISE * _spread(rows.codes, rows.counts), link)
+    return LeastSquaresTask(
+        rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts, mean
+    )
 
 
 def _spread(ranks: FloatArray | IntArray, counts: FloatArray) -> float:

@@ -5,20 +5,20 @@ probit links it to the levels; all parameters maximise the log probability of ea
 all the other rows. Leaving an observation out is taking one copy of its site from the posterior.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, mirrored
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.objectives import UpperTriangle
 from ordinalgp.core.projections import Projection
-from ordinalgp.core.search import Trainable
+from ordinalgp.core.search import KernelTask, Step
 from ordinalgp.core.workspace import Workspace, matrix
 
 _STRIP = 256  # rows of a product at a time
@@ -35,7 +35,7 @@ class RankNoise:
     with its slope and thresholds divided by the slope. theta = [log noise, link.theta].
     """
 
-    noise: float
+    noise: Annotated[float, Axes("", *POSITIVE)]
     link: OrdinalProbit
 
     @property
@@ -67,43 +67,54 @@ class LeaveOneOut:
     """of the sites at an observation's input, the part that is left out, (M,)"""
     kept: FloatArray
     """1 - share (1 - R_jj/T_j): what is left of the precision at the input, (M,)"""
-    start: None = None
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquaresTask(Trainable):
+class LeastSquaresTask(KernelTask):
     """Everything that stays the same while hyperparameters vary."""
 
-    projection: Projection
+    projection: Annotated[Projection, Tagged("projection")]
     """identity, or the input of each observation"""
-    y: IntArray
+    y: Annotated[IntArray, Axes("M", 0, "r")]
     """ranks 0, 1, ..., r - 1"""
-    counts: FloatArray
-    mean: float
-    """prior mean of the latent function"""
-    workspace: Workspace | None = None
+    counts: Annotated[FloatArray, Axes("M", *POSITIVE)]
+    prior_mean: Annotated[float, Axes("", *FINITE)]
 
     def relaxed(self) -> Self:
-        """Return the task with a workspace of its own, for one search."""
-        return replace(self, workspace=Workspace())
+        """Return the task itself: least squares is exact at no further cost."""
+        return self
 
-    def posterior(self) -> Posterior:
-        """The latent function given all rows: eqs. (4) and (5) of [Srijith12]_."""
+    @property
+    def link(self) -> OrdinalProbit:
+        """The likelihood that turns latent moments into probabilities."""
+        link: OrdinalProbit = self.likelihood.link
+        return link
+
+    def sites(self) -> Sites:
+        """The Gaussian sites of the ranks."""
         precision = np.full(len(self.y), self.likelihood.noise**-2)
-        sites = Sites(precision, precision * self.y)
-        K = kernel_matrix(self.kernel, self.X)
-        return condition(K, self.projection, sites, self.counts, np.full(len(K), self.mean))
+        return Sites(precision, precision * self.y)
 
-    def leave_out(self, K: FloatArray) -> LeaveOneOut:
+    def posterior(self, sites: Sites) -> Posterior:
+        """The latent function given all rows: eqs. (4) and (5) of [Srijith12]_."""
+        K = kernel_matrix(self.kernel, self.X)
+        h = np.full(len(K), self.prior_mean)
+        return condition(K, self.projection, sites, self.counts, h)
+
+    def left_out(self, posterior: Posterior, sites: Sites) -> Moments:
+        """Latent moments of every observation without one copy of itself."""
+        return self.leave_out(kernel_matrix(self.kernel, self.X)).moments
+
+    def leave_out(self, K: FloatArray, workspace: Workspace | None = None) -> LeaveOneOut:
         """Leave-one-out moments from one factorisation: eqs. (12) and (13), for copies too.
 
         The variance is that of the latent function, as in prediction; eq. (13) has the noise in.
         """
         A, noise = self.projection, self.likelihood.noise
         copies = A.adjoint(self.counts)
-        offset = A.adjoint(self.counts * (self.y - self.mean)) / copies
+        offset = A.adjoint(self.counts * (self.y - self.prior_mean)) / copies
         T = copies / noise**2
-        C = matrix(self.workspace, "inverse", len(K))
+        C = matrix(workspace, "inverse", len(K))
         C[:] = K
         C.flat[:: len(C) + 1] += 1.0 / T
         R = _inverse(C)
@@ -111,24 +122,26 @@ class LeastSquaresTask(Trainable):
         w = R @ offset
         share = np.minimum(self.counts, 1.0) / A.apply(copies)
         kept = 1.0 - share + share * A.apply(q)
-        rank = self.y - self.mean
+        rank = self.y - self.prior_mean
         # Written so that nothing cancels: for a single row, y_i - alpha_i / C_ii.
         mean = self.y + (A.apply(offset - w / T) - rank) / kept
         var = np.maximum(A.apply((1.0 - q) / T) / kept, 0.0)
         return LeaveOneOut(Moments(mean, var), R, w, T, share, kept)
 
     def evaluate(
-        self, theta: FloatArray, start: Any = None
-    ) -> tuple[float, FloatArray, LeaveOneOut]:
+        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
+    ) -> Step:
         """Sum of log leave-one-out probabilities, eq. (11), with its gradient by the adjoint."""
         task = self.at(theta)
-        K = kernel_matrix(task.kernel, self.X, self.workspace)
-        out = task.leave_out(K)
-        value, d_kernel, d_likelihood = task._adjoint(out)
-        slope = kernel_slope(task.kernel, self.X, UpperTriangle(d_kernel), K, self.workspace)
-        return value, np.concatenate([slope, d_likelihood]), out
+        K = kernel_matrix(task.kernel, self.X, workspace)
+        out = task.leave_out(K, workspace)
+        value, d_kernel, d_likelihood = task._adjoint(out, workspace)
+        slope = kernel_slope(task.kernel, self.X, UpperTriangle(d_kernel), K, workspace)
+        return Step(value, np.concatenate([slope, d_likelihood]), None)
 
-    def _adjoint(self, out: LeaveOneOut) -> tuple[float, FloatArray, FloatArray]:
+    def _adjoint(
+        self, out: LeaveOneOut, workspace: Workspace | None
+    ) -> tuple[float, FloatArray, FloatArray]:
         """Value, dL/dK (its upper triangle) and dL/d likelihood.theta."""
         A, link, at = self.projection, self.likelihood.link, out.moments
         smoothed = link.log_expectation(self.y, at.mean, at.var)
@@ -141,7 +154,7 @@ class LeastSquaresTask(Trainable):
         d_q = A.adjoint(d_q)
         step = -d_mean * A.apply(out.w) / (T * out.kept)  # of the mean, by the noise in 1/T
         d_noise = 2 * (d_q @ q + np.sum(d_var * at.var + step))
-        G = matrix(self.workspace, "slope", len(out.R))
+        G = matrix(workspace, "slope", len(out.R))
         _pull_back(out.R, d_q / out.T, d_w, out.w, G)
         d_noise += 2 * np.sum(np.diagonal(G) / out.T)
         d_link = link.theta_derivatives(self.y, at.mean, at.var).value @ self.counts

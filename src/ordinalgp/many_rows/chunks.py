@@ -58,6 +58,7 @@ class ArrayRows:
     """Slices of arrays or memory maps."""
 
     rows: Chunk
+    chunk_rows: int = CHUNK_ROWS
 
     @property
     def n_rows(self) -> int:
@@ -65,8 +66,8 @@ class ArrayRows:
         return len(self.rows.codes)
 
     def __iter__(self) -> Iterator[Chunk]:
-        for i in range(0, self.n_rows, CHUNK_ROWS):
-            yield self.rows.take(slice(i, i + CHUNK_ROWS))
+        for i in range(0, self.n_rows, self.chunk_rows):
+            yield self.rows.take(slice(i, i + self.chunk_rows))
 
     def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
         """Up to ``size`` rows, drawn without replacement."""

@@ -11,7 +11,9 @@ from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
-from ordinalgp.core.search import SEARCH_TOL, Trainable
+from ordinalgp.core.search import SEARCH_TOL, KernelTask, Step, Task
+from ordinalgp.core.workspace import Workspace
+from ordinalgp.many_rows.chunks import Chunk
 from ordinalgp.many_rows.inducing import Inducing, WhitenedRows
 
 
@@ -54,7 +56,7 @@ class ResidualLikelihood:
 
 
 @dataclass(frozen=True, eq=False)
-class InducedTask(Trainable):
+class InducedTask(KernelTask):
     """Everything that stays the same while hyperparameters vary; the inducing points do."""
 
     Z: FloatArray
@@ -64,16 +66,35 @@ class InducedTask(Trainable):
     max_sweeps: int = 100
     tol: float = 1e-6
 
+    @classmethod
+    def like(cls, exact: Task, sample: Chunk, Z: FloatArray) -> Self:
+        """The model of an exact task with inducing points, on other rows."""
+        return cls(
+            sample.X,
+            exact.kernel,
+            exact.likelihood,
+            Z,
+            sample.codes,
+            sample.counts,
+            smoothing=exact.smoothing,
+            max_sweeps=exact.max_sweeps,
+            tol=exact.tol,
+        )
+
     def relaxed(self) -> Self:
         """Return the task at the precision that a search needs."""
         stationary = self.smoothing == "cavity"
-        return replace(self, tol=max(self.tol, SEARCH_TOL[ep_evidence])) if stationary else self
+        return replace(self, tol=max(self.tol, SEARCH_TOL["ep evidence"])) if stationary else self
 
     def evaluate(
-        self, theta: FloatArray, start: Start | None = None
-    ) -> tuple[float, FloatArray, Approximation]:
-        """Log evidence, its gradient, and the approximation of the whitened inducing values."""
-        task = self.at(theta)
+        self, theta: FloatArray, start: Start | None = None, workspace: Workspace | None = None
+    ) -> Step:
+        """Log evidence and its gradient."""
+        return self.at(theta).value_and_approximation(start)[0]
+
+    def value_and_approximation(self, start: Start | None = None) -> tuple[Step, Approximation]:
+        """Log evidence and gradient here, and the approximation of the whitened values."""
+        task = self
         inducing = Inducing(task.kernel, self.Z)
         rows = inducing.rows(self.X)
         problem = Problem(
@@ -91,7 +112,7 @@ class InducedTask(Trainable):
         d_basis, d_residual = self._row_gradients(problem, found, rows)
         slope = inducing.contract_rows(self.X, d_basis, d_residual)
         slope += inducing.contract_points(d_basis @ rows.A.T)
-        return value.value, np.concatenate([slope, value.d_likelihood]), found
+        return Step(value.value, np.concatenate([slope, value.d_likelihood]), found.start), found
 
     def _row_gradients(
         self, problem: Problem, found: Approximation, rows: WhitenedRows

@@ -1,21 +1,18 @@
 """One sweep over all chunks, through joblib: each job reads a chunk and its sites."""
 
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.many_rows import chunks as _chunks
-from ordinalgp.many_rows.chunks import ArrayRows, Chunk, ChunkedRows
+from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, ChunkedRows
 from ordinalgp.many_rows.induced_posterior import (
     ChunkObservations,
     InducedPosterior,
@@ -23,8 +20,8 @@ from ordinalgp.many_rows.induced_posterior import (
     SweepSums,
 )
 from ordinalgp.many_rows.site_store import SITE_COLUMNS, SiteStore, Slot
-
-TELL_SECONDS = 10.0  # between reports within a pass
+from ordinalgp.runtime.progress import Progress, Report, silent
+from ordinalgp.runtime.threads import one_thread_per_worker
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +34,7 @@ class SweepTask:
     step: float
     offset: float
     log_scale: float
+    chunk_rows: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +49,19 @@ class Sweep:
     """by which thresholds and posterior were shifted since the sites were written"""
     log_scale: float = 0.0
     """by which likelihood and posterior grew since the sites were written"""
+    chunk_rows: int = CHUNK_ROWS
+    """rows processed at a time"""
 
     def prepared(self) -> SweepTask:
         """With the products of m x m matrices done."""
-        view = self.posterior.view()
         return SweepTask(
-            view, self.likelihood, self.smoothing, self.step, self.offset, self.log_scale
+            self.posterior.view(),
+            self.likelihood,
+            self.smoothing,
+            self.step,
+            self.offset,
+            self.log_scale,
+            self.chunk_rows,
         )
 
 
@@ -100,8 +105,8 @@ def sweep_pieces(
     """The same for a chunk of any size, piece by piece so that memory does not grow with it."""
     new = np.empty((len(chunk.codes), SITE_COLUMNS))
     total = SweepSums.zero(len(sweep.view.centre), len(sweep.likelihood.theta))
-    for i in range(0, len(new), _chunks.CHUNK_ROWS):
-        part = slice(i, i + _chunks.CHUNK_ROWS)
+    for i in range(0, len(new), sweep.chunk_rows):
+        part = slice(i, i + sweep.chunk_rows)
         old = None if sites is None else sites[part]
         new[part], sums = sweep_chunk(chunk.take(part), old, sweep)
         total = total + sums
@@ -121,7 +126,8 @@ class LocalSweeps:
     rows: ChunkedRows
     store: SiteStore
     n_jobs: int | None
-    verbose: int = 0
+    report: Report = silent
+    report_seconds: float = 10.0
 
     @property
     def n_rows(self) -> int:
@@ -134,13 +140,13 @@ class LocalSweeps:
         total = SweepSums.zero(len(sweep.posterior.shift), len(sweep.likelihood.theta))
         workers = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         slots: list[Slot] = []
-        clock = _Clock(self.n_rows, self.verbose)
-        with _one_thread_each(self.n_jobs):
+        progress = _PassReport(self.n_rows, self.report, self.report_seconds)
+        with one_thread_per_worker(self.n_jobs):
             for place, (sites, sums) in enumerate(workers(self._jobs(through, slots))):
                 if sites is not None:
                     self.store.put(slots[place], sites)
                 total = total + sums
-                clock.tell(slots[place].stop)
+                progress.rows_done(slots[place].stop)
         self.store.finish_pass()
         return total
 
@@ -156,32 +162,21 @@ class LocalSweeps:
         return self.store.left_out() if isinstance(self.rows, ArrayRows) else None
 
 
-class _Clock:
-    """Tells how far a long pass has come."""
+@dataclass(eq=False)
+class _PassReport:
+    """Reports how far a long pass has come, now and then."""
 
-    def __init__(self, n_rows: int, verbose: int) -> None:
-        self._n_rows, self._verbose = n_rows, verbose
-        self._began = self._told = time.perf_counter()
+    n_rows: int
+    report: Report
+    every: float
+    began: float = field(default_factory=time.perf_counter)
+    last: float = field(default_factory=time.perf_counter)
 
-    def tell(self, done: int) -> None:
-        """Say how many rows were done, unless something was said just now."""
+    def rows_done(self, done: int) -> None:
+        """Report the number of rows, unless something was reported just now."""
         now = time.perf_counter()
-        if not self._verbose or now - self._told < TELL_SECONDS:
+        if now - self.last < self.every:
             return
-        self._told, rate = now, done / max(now - self._began, 1e-9)
-        print(
-            f"  {done:,} of {self._n_rows:,} rows, {rate:,.0f} rows/s", file=sys.stderr, flush=True
-        )
-
-
-def _one_thread_each(n_jobs: int | None) -> AbstractContextManager[Any]:
-    """Several workers take one thread of linear algebra each: more would wait for each other."""
-    return nullcontext() if effective_n_jobs(n_jobs) == 1 else one_thread()
-
-
-def one_thread() -> AbstractContextManager[Any]:
-    """One thread of linear algebra: for matrices of a few hundred rows more are slower."""
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
-
-    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
-    return limits
+        self.last, seconds = now, max(now - self.began, 1e-9)
+        text = f"{done:,} of {self.n_rows:,} rows, {done / seconds:,.0f} rows/s"
+        self.report(Progress("pass", done, self.n_rows, None, seconds, text))

@@ -1,49 +1,100 @@
-"""What every classifier of ordered levels has in common: labels in, decisions out."""
+"""Base classes of the classifiers: ordered labels in, decisions out."""
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import column_or_1d
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide
+from ordinalgp.persistence import save, saved_as
 from ordinalgp.validation.labels import Levels, class_positions, encode_levels
 from ordinalgp.validation.options import allows_missing
 from ordinalgp.validation.weights import check_weights
 
 
-class WholeOrNot:
-    """A model stays whole when a fit fails."""
+@contextmanager
+def restore_on_error(estimator: Any) -> Iterator[None]:
+    """Restore the previous fit if this one raises, or is interrupted."""
+    before = estimator.__dict__.copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
-    def _unless_it_fails(self, learn: Callable[..., Self], *data: Any) -> Self:
-        before = self.__dict__.copy()
-        try:
-            return learn(*data)
-        except BaseException:  # whatever stops a fit, an interrupt too, an old model stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+
+@saved_as("labels.signature")
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """Levels and features that a classifier was fitted on."""
+
+    categories: Annotated[NDArray[Any], Axes("r", kinds=LABELS)]
+    """all levels in rank order"""
+    classes: Annotated[NDArray[Any], Axes("k", kinds=LABELS)]
+    """observed labels, sorted"""
+    n_features: int
+    feature_names: Annotated[NDArray[Any], Axes("names", kinds="O")]
+    """names of the features, or none"""
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts agree."""
+        known = np.all(class_positions(self.categories, self.classes) >= 0)
+        if not known or len(self.categories) < 2 or len(self.classes) < 1:
+            raise ValueError("categories and classes disagree")
+        if len(self.feature_names) not in (0, self.n_features):
+            raise ValueError("feature names and their number disagree")
 
 
-class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
-    """Rows and labels in, a share of right ones out.
+@saved_as("result.classifier")
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The result of a fit: what the classifier was fitted on, and the model."""
 
-    Subclasses have the parameters ``kernel`` and ``categories``, learn by ``_fit`` and predict by
-    ``_predicted_ranks``.
+    signature: Signature
+    model: Annotated[Any, Tagged("model")]
+
+
+class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
+    """Base class: validates inputs, encodes ordered labels, predicts and scores.
+
+    Subclasses have the parameters ``kernel`` and ``categories``.
     """
 
     kernel: Any
     categories: Any
     categories_: NDArray[Any]
     classes_: NDArray[Any]
-    _fit: Callable[..., Self]
-    _predicted_ranks: Callable[[Any], IntArray]
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+    _result: Fitted
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise unless the parameters are of the kinds that they must be."""
+
+    @abstractmethod
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        """Find the model of some rows."""
+
+    @abstractmethod
+    def _publish(self, model: Any) -> None:
+        """Set the fitted attributes of a model."""
+
+    @abstractmethod
+    def _predicted_ranks(self, X: Any) -> IntArray:
+        """Rank of the predicted level of each row."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rows whose levels are known.
@@ -56,19 +107,43 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
             Ordered levels: numbers, booleans, an ordered categorical, or any labels named
             by ``categories``.
         sample_weight : array-like of shape (n_samples,), default=None
-            How many times each row counts.
+            Number of times that each row counts.
 
         Returns
         -------
         self
             The fitted estimator itself.
         """
-        return self._unless_it_fails(self._fit, X, y, sample_weight)
+        with restore_on_error(self):
+            self._check_parameters()
+            self._keep(self._learn(X, y, sample_weight))
+        return self
 
-    def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
-        return self._checked(X, [np.float64], reset=reset)
+    def _keep(self, result: Fitted) -> None:
+        """Set everything that follows from a result: the one place where a fit leaves traces."""
+        at = result.signature
+        self._result = result
+        self.categories_, self.classes_ = at.categories, at.classes
+        self.n_features_in_ = at.n_features
+        if len(at.feature_names):
+            self.feature_names_in_ = at.feature_names
+        self._publish(result.model)
 
-    def _checked(self, X: Any, precisions: list[Any], *, reset: bool) -> FloatArray:
+    def _restore(self, result: Any) -> None:
+        """Become the fitted estimator of a file."""
+        if not isinstance(result, Fitted):
+            raise ValueError("the result is not a classifier's")
+        self._check_parameters()
+        at = result.signature
+        at.check()
+        result.model.check(at.n_features, len(at.categories))
+        self._keep(result)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result."""
+        return hasattr(self, "_result")
+
+    def _check_inputs(self, X: Any, *, reset: bool, precisions: Any = (np.float64,)) -> FloatArray:
         """Inputs as numbers, in the first of the precisions unless they have another of them."""
         if hasattr(X, "__next__"):
             raise TypeError(
@@ -79,26 +154,27 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
         gaps = isinstance(self.kernel, Kernel) and allows_missing(self.kernel)
         finite = "allow-nan" if gaps else True
         checked: FloatArray = validate_data(
-            self, X, reset=reset, dtype=precisions, ensure_all_finite=finite
+            self, X, reset=reset, dtype=list(precisions), ensure_all_finite=finite
         )
         return checked
 
-    def _read_levels(self, X: Any, y: Any) -> Levels:
-        """Encode ``y`` and remember the levels."""
+    def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
+        """Encode ``y``, whose levels are ``categories``, else ``classes``, else its own."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        levels = encode_levels(y, self._declared_levels())
+        levels = encode_levels(y, classes if self.categories is None else self.categories)
         check_consistent_length(X, levels.codes)
-        self.categories_, self.classes_ = levels.categories, levels.classes
         return levels
 
-    def _declared_levels(self) -> Any:
-        return self.categories
+    def _signature(self, levels: Levels) -> Signature:
+        """Levels, and the features that were checked last."""
+        names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
+        return Signature(levels.categories, levels.classes, self.n_features_in_, names)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most suitable level of each row.
+        """Predict the level of each row.
 
         Parameters
         ----------
@@ -115,7 +191,7 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose level is predicted exactly.
+        """Accuracy: the share of rows whose level is predicted exactly.
 
         Parameters
         ----------
@@ -146,7 +222,7 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Where to; any suffix, for example "model.ogp".
+            The file to write; any suffix, for example "model.ogp".
 
         Notes
         -----
@@ -155,27 +231,40 @@ class LevelClassifier(WholeOrNot, ClassifierMixin, BaseEstimator):
         raise a ``TypeError``. A ``RandomState`` given as ``random_state`` belongs to the running
         program and comes back as None; predictions do not depend on it.
         """
-        from ordinalgp.persistence import save
-
         save(self, path)
 
 
 class OrdinalClassifier(LevelClassifier):
-    """Labels, probabilities and decisions on top of one method, ``_level_proba``.
+    """Base class of classifiers with a latent function, probabilities and decisions.
 
-    Subclasses have the parameters ``categories`` and ``decision``, set ``categories_`` and
-    ``classes_`` by ``_read_levels``, and give probabilities in the rank order of the levels.
+    Subclasses have the parameter ``decision`` as well; their model has ``latent(X)`` and a
+    ``likelihood``, and with ``left_out()`` leave-one-out predictions.
     """
 
     decision: Any
+    _has_left_out: ClassVar[bool] = False
 
-    def _level_proba(self, X: Any) -> FloatArray:
-        raise TypeError(f"{type(self).__name__} does not say how to predict")
-
-    def _read_levels(self, X: Any, y: Any) -> Levels:
-        levels = super()._read_levels(X, y)
+    def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
+        levels = super()._encode(X, y, classes)
         decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
         return levels
+
+    def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance of the latent function, without noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n_samples,)
+            On the scale of ``thresholds_``.
+        """
+        check_is_fitted(self)
+        found = self._result.model.latent(self._check_inputs(X, reset=False))
+        return found.mean, found.var
 
     def category_proba(self, X: Any) -> FloatArray:
         """Probability of every level, columns in the order of ``categories_``.
@@ -190,8 +279,7 @@ class OrdinalClassifier(LevelClassifier):
         ndarray of shape (n_samples, n_categories)
             Rows sum to one. Levels that were named but never observed have their column.
         """
-        check_is_fitted(self)
-        return self._level_proba(X)
+        return self._result.model.likelihood.probabilities(*self.latent_mean_and_variance(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, columns in the order of ``classes_``.
@@ -225,6 +313,29 @@ class OrdinalClassifier(LevelClassifier):
         """
         # The smallest normal number stands for what underflows: a log score stays finite.
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
+
+    @available_if(lambda self: self._has_left_out)
+    def loo_proba(self) -> FloatArray:
+        """Leave-one-out probabilities of the training rows, without refitting.
+
+        Each row is predicted from the posterior with its own part removed (one copy of it,
+        if it was repeated), at the hyperparameters found from all rows. Rows of weight zero
+        had no part in the fit and are predicted like new ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        model = self._result.model
+        left, index = model.left_out(), model.rows
+        proba = model.likelihood.probabilities(left.mean, left.var)[index.observation]
+        if len(index.left_out):
+            apart = model.latent(index.left_out)
+            unused = index.observation < 0
+            proba[unused] = model.likelihood.probabilities(apart.mean, apart.var)
+        return in_class_order(proba, self.categories_, self.classes_)
 
     def _predicted_ranks(self, X: Any) -> IntArray:
         return decide(self.category_proba(X), self.decision)

@@ -1,11 +1,51 @@
 """The default kernel: a Gaussian one, scaled to the inputs."""
 
+from typing import Any
+
 import numpy as np
+from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp._typing import FloatArray
+
+_REACH = (1e-153, 1e153)  # spreads of inputs whose squares are numbers
 
 
 def spread(X: FloatArray) -> float:
     """Root mean square of the columns' standard deviations, also where squares overflow."""
     largest = float(np.max(np.abs(X))) or 1.0
     return largest * float(np.sqrt(np.mean(np.var(X / largest, axis=0))))
+
+
+def unusual_spread(X: FloatArray) -> float:
+    """The spread of the columns; 1 where it is near that, or zero."""
+    found = spread(X)
+    return 1.0 if 1 / 3 < found < 3 or found == 0 else found
+
+
+def default_kernel(X: FloatArray) -> Any:
+    """The Gaussian kernel of [Chu05]_: unit variance, squared length scale d at the start."""
+    found = unusual_spread(X)
+    if not _REACH[0] < found < _REACH[1]:
+        raise ValueError(
+            f"X has a standard deviation of about {found:.0e}, whose square is out of the "
+            "range of numbers. Standardise the inputs."
+        )
+    # The start within these bounds is chosen by `rescaled_start`.
+    bounds = 1e-3 * min(1.0, found), 1e5 * max(1.0, found)
+    return RBF(np.sqrt(X.shape[1]), length_scale_bounds=bounds)
+
+
+def starting_kernel(kernel: Any, X: FloatArray) -> Any:
+    """A copy of the user's kernel, or the default one."""
+    return default_kernel(X) if kernel is None else kernel.clone_with_theta(kernel.theta)
+
+
+def rescaled_start(task: Any) -> FloatArray:
+    """The default start; for inputs far from standardised the better of it and one to scale."""
+    theta, found = task.theta, unusual_spread(task.X)
+    if found == 1.0:
+        return np.asarray(theta)
+    to_scale = theta.copy()
+    place = task.kernel.n_dims - 1  # the default kernel's length scale is its last parameter
+    to_scale[place] = np.clip(theta[place] + np.log(found), *task.bounds[place])
+    return max(theta, to_scale, key=lambda start: task.evaluate(start).value)

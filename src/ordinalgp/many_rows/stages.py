@@ -1,0 +1,252 @@
+"""Fitting with inducing points, in stages from a small subset to all rows.
+
+1. Exact EP (or Laplace) on a subset finds the kernel, as it would on all rows.
+2. Inducing points are chosen under that kernel.
+3. The evidence of the model with inducing points is climbed on a larger sample.
+4. Passes over all rows settle the posterior; each also moves the likelihood's parameters by one
+   Newton step, from sums that the pass makes anyway. Very many rows begin with passes over
+   samples of them, each several times larger than the last, so that two passes over all remain.
+"""
+
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from ordinalgp._typing import FloatArray
+from ordinalgp.core.ep import cavities
+from ordinalgp.core.search import Task, maximise
+from ordinalgp.many_rows.chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
+from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
+from ordinalgp.many_rows.induced_evidence import InducedTask
+from ordinalgp.many_rows.induced_posterior import InducedPosterior
+from ordinalgp.many_rows.inducing import Inducing, greedy_points
+from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.many_rows.passes import InducedFit, PassRunner
+from ordinalgp.many_rows.settings import ManyRowsSettings
+from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
+from ordinalgp.many_rows.sweeps import LocalSweeps, Sweeps
+from ordinalgp.models.exact import GPOptions
+from ordinalgp.runtime.threads import one_thread
+from ordinalgp.runtime.warning import warn_user
+
+
+def requested_points(inducing: Any, X: Any, settings: ManyRowsSettings) -> Any:
+    """Number or array of inducing points for the rows ``X``, or None for the exact model."""
+    chunks = callable(X) or is_dask(X)
+    if inducing is None:
+        if chunks:
+            what = "a dask array" if is_dask(X) else "a factory of chunks"
+            raise ValueError(
+                "inducing=None fits the exact model, which needs all rows at once, but X is "
+                f"{what}. Use inducing='auto' or a number."
+            )
+        return None
+    if isinstance(inducing, str):
+        many = chunks or _num_samples(X) > settings.exact_rows
+        return settings.auto_points if many else None
+    if np.ndim(inducing) == 0:
+        return int(inducing)
+    Z = np.asarray(inducing, dtype=float)
+    if Z.ndim != 2 or len(Z) == 0 or not np.all(np.isfinite(Z)):
+        raise ValueError(
+            f"inducing must be a finite array of shape (m, n_features), but has shape "
+            f"{Z.shape} or holds NaN or infinity."
+        )
+    return np.unique(Z, axis=0)
+
+
+def remote_rows(
+    X: Any, y: Any, sample_weight: Any, categories: Any, n_jobs: int | None
+) -> DaskRows | FactoryRows | None:
+    """Rows of a dask array or of a factory of chunks, read once; None for rows in memory."""
+    if is_dask(X):
+        return blocks_of(X, y, sample_weight, categories)
+    if not callable(X):
+        return None
+    if y is not None or sample_weight is not None:
+        raise ValueError(
+            "A factory of chunks gives (X, y) or (X, y, sample_weight) itself, but y or "
+            "sample_weight was passed beside it. Pass y=None."
+        )
+    return scan(X, categories, n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """A fit with inducing points."""
+
+    rows: Any
+    """rows in chunks, or dask blocks"""
+    n_features: int
+    n_levels: int
+    points: Any
+    """number of points, or the points"""
+    auto: bool
+    """whether fewer points may do"""
+    options: GPOptions
+    settings: ManyRowsSettings
+    checkpoint: Any
+    params: dict[str, Any]
+    """parameters that a checkpoint must agree with"""
+
+    def fit(self) -> InducedGP:
+        """Run all stages."""
+        n = self.rows.n_rows
+        if isinstance(self.points, int) and self.points > n:
+            raise ValueError(
+                f"inducing={self.points} points were asked for, but there are {n} rows. "
+                f"Use at most {n}, or inducing=None for the exact model."
+            )
+        found = self._run()
+        if not found.converged:
+            warn_user(
+                f"The posterior still moves after {found.n_passes} passes; raise max_sweeps.",
+                ConvergenceWarning,
+            )
+        return InducedGP.from_fit(found, self.rows, self.settings.kept_rows)
+
+    def _run(self) -> InducedFit:
+        n_sample = self.settings.sample_rows
+        with tempfile.TemporaryDirectory() as scratch:
+            store = self._store(scratch)
+            saved = store.load()
+            if saved:
+                task, start = self._from_checkpoint(saved)
+            else:
+                rng = check_random_state(self.options.search.random_state)
+                # Read once, then drawn from.
+                pool = ArrayRows(self.rows.sample(self.settings.pool_rows, rng))
+                with one_thread():  # 5 s where two threads, waiting for each other, took 16
+                    task = self._model_of_sample(pool, rng)
+                if self.rows.n_rows <= n_sample:
+                    return _infer_at_once(task)
+                task, start = self._first_posterior(task, pool, rng)
+            found = self._passes(self.rows, task, store).run(start, saved)
+            store.remove()
+        return found
+
+    def _passes(self, rows: Any, task: InducedTask, store: SiteStore) -> PassRunner:
+        search, limits = self.options.search, self.settings
+        sweeps: Sweeps = (
+            DaskSweeps(rows)
+            if isinstance(rows, DaskRows)
+            else LocalSweeps(rows, store, search.n_jobs, search.report, limits.report_seconds)
+        )
+        learn = search.optimizer is not None
+        return PassRunner(sweeps, task, store, limits, search.report, learn)
+
+    def _store(self, scratch: str) -> SiteStore:
+        rows = self.rows
+        if isinstance(rows, DaskRows) and self.checkpoint is not None:
+            raise ValueError(
+                "checkpoint keeps the sites of rows in a folder, but those of dask arrays stay "
+                "with their workers. Pass checkpoint=None, or a factory of functions that read "
+                "chunks, under joblib.parallel_config(backend='dask')."
+            )
+        if rows.n_rows <= self.settings.sample_rows or isinstance(rows, DaskRows):
+            return SiteStore(0)
+        if self.checkpoint is None:
+            folder = Path(scratch) if isinstance(rows, FactoryRows) else None
+            return SiteStore(rows.n_rows, folder)
+        first = next(iter(rows)).load()
+        mark = fingerprint_of(self.params, rows.n_rows, first)
+        return SiteStore(rows.n_rows, Path(self.checkpoint), mark)
+
+    def _model_of_sample(self, pool: ArrayRows, rng: Any) -> InducedTask:
+        """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
+        limits, search = self.settings, self.options.search
+        subset = pool.sample(limits.subset_rows, rng)
+        exact = self._on_subset(subset)
+        places = self._candidates(pool, rng)
+        if places.shape[1] != self.n_features:
+            raise ValueError(
+                f"inducing points have {places.shape[1]} columns, but X has {self.n_features}."
+            )
+        few = pool.n_rows <= limits.subset_rows
+        sample = subset if few else pool.sample(limits.sample_rows, rng)
+        task = InducedTask.like(exact, sample, self._chosen(exact, places))
+        if search.optimizer is None:
+            return task
+        found = maximise(
+            task,
+            [task.theta],
+            optimizer=search.optimizer,
+            report=search.report,
+            max_iterations=limits.refine_steps,
+        )
+        task = task.at(found.theta)
+        return replace(task, Z=self._chosen(task, places))
+
+    def _on_subset(self, subset: Chunk) -> Task:
+        options = self.options
+        task, _ = options.starting_task(subset.X, subset.codes, subset.counts, self.n_levels)
+        return task.at(options.search_task(task).theta)
+
+    def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
+        """Inputs among which inducing points are chosen, or the points themselves if given."""
+        if not isinstance(self.points, int):
+            return np.asarray(self.points, dtype=float)
+        wanted = self.settings.candidates_per_point * self.points
+        return pool.sample(max(wanted, self.settings.sample_rows), rng).X
+
+    def _chosen(self, task: Any, X: FloatArray) -> FloatArray:
+        """Inducing points: those given, or spread over ``X`` so that little variance is left."""
+        if not isinstance(self.points, int):
+            return X
+        share = self.settings.unexplained_variance if self.auto else 0.0
+        enough = share * task.likelihood.noise**2
+        Z: FloatArray = X[greedy_points(task.kernel, X, self.points, enough)]
+        return Z
+
+    def _from_checkpoint(self, saved: dict[str, Any]) -> tuple[InducedTask, InducedPosterior]:
+        """The task and the posterior of the interrupted passes; a few rows tell their shape."""
+        few = next(iter(self.rows)).load().take(slice(0, 2))
+        exact, _ = self.options.starting_task(few.X, few.codes, few.counts, self.n_levels)
+        task = InducedTask.like(exact, few, saved["Z"])
+        likelihood = replace(task.likelihood, unit=float(saved["unit"]))
+        task = replace(task, likelihood=likelihood).at(saved["theta"])
+        inducing = Inducing(task.kernel, task.Z)
+        return task, InducedPosterior(inducing, saved["precision"], saved["shift"])
+
+    def _first_posterior(
+        self, task: InducedTask, pool: ArrayRows, rng: Any
+    ) -> tuple[InducedTask, InducedPosterior]:
+        """The posterior that passes over all rows begin with: after passes over samples."""
+        limits = self.settings
+        posterior = _on_own_rows(task.relaxed())[0]
+        for size in limits.warm_rows:
+            if self.rows.n_rows < limits.warm_share * size:
+                break
+            part = ArrayRows(pool.sample(size, rng), limits.chunk_rows)
+            warm = self._passes(part, task, SiteStore(size)).run(posterior, {})
+            task, posterior = warm.task, warm.posterior
+        return task, posterior
+
+
+def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
+    """Posterior given the task's own rows, the approximation behind it, and the evidence."""
+    step, found = task.value_and_approximation()
+    inducing = Inducing(task.kernel, task.Z)
+    prior = InducedPosterior.prior(inducing)
+    return prior.given(inducing.rows(task.X), found.sites, task.counts), found, step.value
+
+
+def _infer_at_once(task: InducedTask) -> InducedFit:
+    """The result where all rows fit into one inference."""
+    posterior, found, value = _on_own_rows(task)
+    residual = posterior.inducing.rows(task.X).residual
+    cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
+    left = np.column_stack([cavity.mean, cavity.var + residual])
+    path = np.array([value])
+    return InducedFit(task, posterior, value, path, found.n_sweeps, found.converged, left)
+
+
+def array_rows(chunk: Chunk, settings: ManyRowsSettings) -> ChunkedRows:
+    """Rows in memory or in a memory map, in chunks."""
+    return ArrayRows(chunk, settings.chunk_rows)

@@ -1,0 +1,18 @@
+"""Threads of the linear algebra libraries: the one place that limits them."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+from joblib import effective_n_jobs
+from threadpoolctl import threadpool_limits
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """One BLAS thread inside the ``with`` block; matrices of a few hundred rows gain from it."""
+    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
+    return limits
+
+
+def one_thread_per_worker(n_jobs: int | None) -> AbstractContextManager[Any]:
+    """One BLAS thread while several workers share the cores; no limit for a single worker."""
+    return one_thread() if effective_n_jobs(n_jobs) > 1 else nullcontext()
