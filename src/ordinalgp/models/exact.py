@@ -207,11 +207,21 @@ class LatentModel(Protocol):
 class ExactTask(Trainable, Protocol):
     """A task whose posterior follows from Gaussian sites."""
 
-    X: FloatArray
-    y: IntArray
-    kernel: Any
-    likelihood: Any
-    projection: Projection
+    @property
+    def X(self) -> FloatArray:
+        """Inputs, (N, d)."""
+
+    @property
+    def y(self) -> IntArray:
+        """Codes of the observations, (M,)."""
+
+    @property
+    def kernel(self) -> Any:
+        """Covariance of the latent function."""
+
+    @property
+    def projection(self) -> Projection:
+        """From inputs to observations, (M, N)."""
 
     @property
     def link(self) -> Any:
