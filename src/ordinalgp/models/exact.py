@@ -339,10 +339,18 @@ def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
 
 
 def latent_in_blocks(
-    posterior: Any, kernel: Any, support: FloatArray, X: FloatArray, prior_mean: float = 0.0
+    posterior: Any,
+    kernel: Any,
+    support: FloatArray,
+    X: FloatArray,
+    prior_mean: float = 0.0,
+    block_size: int = _PREDICT_BLOCK,
 ) -> Moments:
-    """Posterior moments at new rows from their covariance with ``support``."""
-    block = max(1, _PREDICT_BLOCK // len(support))
+    """Posterior moments at new rows from their covariance with ``support``.
+
+    ``block_size`` is the number of covariances computed at a time.
+    """
+    block = max(1, block_size // len(support))
     parts = [X[i : i + block] for i in range(0, len(X), block)]
     found = [posterior.predict(kernel(part, support), kernel.diag(part)) for part in parts]
     mean, var = (np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var"))

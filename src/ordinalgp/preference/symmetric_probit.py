@@ -9,7 +9,7 @@ formulas are those of ``OrdinalProbit``; this module only maps its parameters.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -42,6 +42,13 @@ class SymmetricProbit:
     biased: bool = False
     free_noise: bool = True
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
+
+    @classmethod
+    def restored(cls, **saved: Any) -> Self:
+        """From a file: one step for each pair of thresholds."""
+        if len(saved["steps"]) != (saved["n_levels"] - 1) // 2:
+            raise ValueError("the likelihood and the levels disagree")
+        return cls(**saved)
 
     @classmethod
     def from_counts(
