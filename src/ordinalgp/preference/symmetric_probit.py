@@ -2,9 +2,6 @@
 
 [Wang10]_ has two levels and the threshold 0; ties and grades add pairs of thresholds -c, +c. All
 formulas are those of ``OrdinalProbit``; this module only maps its parameters.
-
-.. [Wang10] R. Wang and S. J. McKenna, "Gaussian process learning from order relationships using
-   expectation propagation", ICPR 2010.
 """
 
 from dataclasses import dataclass, replace
