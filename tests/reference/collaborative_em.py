@@ -1,4 +1,4 @@
-"""Section 3 of Yu, Yu and Tresp (2006), line by line: n posteriors on all m items, plain loops.
+"""Section 3 of Yu, Yu, Tresp and Kriegel (2006), line by line: n posteriors on all m items, plain loops.
 
 Needs n m^2 memory and is therefore easy to compare with the page.
 """
