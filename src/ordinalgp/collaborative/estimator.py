@@ -121,7 +121,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
     References
     ----------
     .. [Yu06] S. Yu, K. Yu, V. Tresp and H.-P. Kriegel, "Collaborative ordinal regression",
-       ICML 2006.
+       International Conference on Machine Learning, 2006.
 
     Examples
     --------

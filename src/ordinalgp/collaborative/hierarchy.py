@@ -11,8 +11,6 @@ G = sum P_j' (w_j w_j' - R_j) P_j, whatever n is:
     h_new = h + d,  d = K s / n        K_new = K + K G K / n - d d'
 
 G is twice the slope of the log evidence in K: EM climbs along it, measured by K itself.
-
-.. [Yu06] S. Yu, K. Yu, V. Tresp and H.-P. Kriegel, "Collaborative ordinal regression", ICML 2006.
 """
 
 import time

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -180,9 +180,7 @@ class Task(KernelTask):
 
 def objective_named(inference: str, objective: str = "evidence") -> ObjectiveName:
     """The objective that the estimators' two words mean."""
-    name = f"{inference} {objective}"
-    assert name in _OBJECTIVES
-    return cast(ObjectiveName, name)
+    return next(name for name in _OBJECTIVES if name == f"{inference} {objective}")
 
 
 @dataclass(frozen=True, eq=False)

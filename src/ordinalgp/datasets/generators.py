@@ -9,7 +9,7 @@
 .. [Wang10] R. Wang and S. J. McKenna, "Gaussian process learning from order relationships using
    expectation propagation", International Conference on Pattern Recognition, 2010.
 .. [Yu06] S. Yu, K. Yu, V. Tresp and H.-P. Kriegel, "Collaborative ordinal regression",
-   ICML 2006.
+   International Conference on Machine Learning, 2006.
 """
 
 from collections.abc import Sequence

@@ -279,7 +279,9 @@ class OrdinalClassifier(LevelClassifier):
         ndarray of shape (n_samples, n_categories)
             Rows sum to one. Levels that were named but never observed have their column.
         """
-        return self._result.model.likelihood.probabilities(*self.latent_mean_and_variance(X))
+        at = self.latent_mean_and_variance(X)
+        proba: FloatArray = self._result.model.likelihood.probabilities(*at)
+        return proba
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, columns in the order of ``classes_``.

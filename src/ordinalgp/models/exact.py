@@ -207,11 +207,21 @@ class LatentModel(Protocol):
 class ExactTask(Trainable, Protocol):
     """A task whose posterior follows from Gaussian sites."""
 
-    X: FloatArray
-    y: IntArray
-    kernel: Any
-    likelihood: Any
-    projection: Projection
+    @property
+    def X(self) -> FloatArray:
+        """Inputs, (N, d)."""
+
+    @property
+    def y(self) -> IntArray:
+        """Codes of the observations, (M,)."""
+
+    @property
+    def kernel(self) -> Any:
+        """Covariance of the latent function."""
+
+    @property
+    def projection(self) -> Projection:
+        """From inputs to observations, (M, N)."""
 
     @property
     def link(self) -> Any:
@@ -329,10 +339,18 @@ def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
 
 
 def latent_in_blocks(
-    posterior: Any, kernel: Any, support: FloatArray, X: FloatArray, prior_mean: float = 0.0
+    posterior: Any,
+    kernel: Any,
+    support: FloatArray,
+    X: FloatArray,
+    prior_mean: float = 0.0,
+    block_size: int = _PREDICT_BLOCK,
 ) -> Moments:
-    """Posterior moments at new rows from their covariance with ``support``."""
-    block = max(1, _PREDICT_BLOCK // len(support))
+    """Posterior moments at new rows from their covariance with ``support``.
+
+    ``block_size`` is the number of covariances computed at a time.
+    """
+    block = max(1, block_size // len(support))
     parts = [X[i : i + block] for i in range(0, len(X), block)]
     found = [posterior.predict(kernel(part, support), kernel.diag(part)) for part in parts]
     mean, var = (np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var"))

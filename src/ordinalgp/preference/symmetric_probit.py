@@ -2,19 +2,16 @@
 
 [Wang10]_ has two levels and the threshold 0; ties and grades add pairs of thresholds -c, +c. All
 formulas are those of ``OrdinalProbit``; this module only maps its parameters.
-
-.. [Wang10] R. Wang and S. J. McKenna, "Gaussian process learning from order relationships using
-   expectation propagation", ICPR 2010.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.special import ndtri
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.likelihoods import (
     GAP_BOUNDS,
     NOISE_BOUNDS,
@@ -35,13 +32,20 @@ class SymmetricProbit:
     ``noise`` belongs to one item: a difference has the variance 2 noise^2, as (2) of [Wang10]_.
     """
 
-    noise: float
-    steps: FloatArray
-    n_levels: int = 2
-    bias: float = 0.0
+    noise: Annotated[float, Axes("", *POSITIVE)]
+    steps: Annotated[FloatArray, Axes("steps", *POSITIVE)]
+    n_levels: Annotated[int, Axes(low=2)] = 2
+    bias: Annotated[float, Axes("", *FINITE)] = 0.0
     biased: bool = False
     free_noise: bool = True
-    unit: float = 1.0
+    unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
+
+    @classmethod
+    def restored(cls, **saved: Any) -> Self:
+        """From a file: one step for each pair of thresholds."""
+        if len(saved["steps"]) != (saved["n_levels"] - 1) // 2:
+            raise ValueError("the likelihood and the levels disagree")
+        return cls(**saved)
 
     @classmethod
     def from_counts(

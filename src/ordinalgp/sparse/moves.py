@@ -9,9 +9,6 @@ function, all others fixed, has a closed form. An infinite alpha means: not in t
 Differences of nearly equal numbers are avoided throughout: slopes are taken relative to the
 expansion point, and inside the model S = alpha (1 - beta) with beta = alpha Sigma_jj from a matrix
 whose eigenvalues are at least one.
-
-.. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural
-   Networks 106, 2018.
 """
 
 from dataclasses import dataclass, replace
