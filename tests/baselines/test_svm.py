@@ -319,6 +319,8 @@ def test_grid_search():
         (OrdinalSVC(tol=0), "tol must be a number above 0"),
         (OrdinalSVC(max_iter=0), "max_iter must be a number of at least 1"),
         (OrdinalSVC(RBF() + WhiteKernel()), "adds noise of its own"),
+        (OrdinalSVC(max_iter=10.0), "max_iter must be a whole number"),
+        (IncrementalOrdinalSVC(chunk_size=2.5), "chunk_size must be a whole number"),
         (IncrementalOrdinalSVC(chunk_size=0), "chunk_size must be a number of at least 1"),
         (KernelDiscriminantOrdinal(regularization=0), "regularization must be a number above 0"),
     ],
