@@ -158,7 +158,7 @@ def solve_margins(
         stalled = stalled + 1 if wrong > error / 2 else 0
         if wrong < error:
             best, error = now, wrong
-        done = error <= tol
+        done = bool(error <= tol)
         if done or stalled == _MOST_STALLED_STEPS:  # rounding, from here on
             break
         now = _step(A, now, dual, primal)
