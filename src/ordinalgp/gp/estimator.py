@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.search import objective_named
@@ -29,7 +29,6 @@ from ordinalgp.models.exact import (
 )
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.validation.labels import encode_known
 from ordinalgp.validation.options import check_option, check_whole
 from ordinalgp.validation.weights import check_weights
 
@@ -293,11 +292,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        X = self._check_inputs(X, reset=False)
-        codes = encode_known(y, self.categories_)
-        check_consistent_length(X, codes)
-        rows = ArrayRows(Chunk(X, codes, check_weights(sample_weight, len(X))))
         check_threshold_model(self.likelihood)
+        X, codes, weights = self._check_later_rows(X, y, sample_weight)
+        rows = ArrayRows(Chunk(X, codes, weights))
         model = self._result.model
         points = InducedGP.from_exact(model) if isinstance(model, ExactGP) else model
         classes = np.unique(np.append(self.classes_, self.categories_[codes]))
