@@ -117,6 +117,7 @@ def expected_log(
     sd = np.sqrt(var)
     u = mean + nodes[:, None] * sd
     ys, flat = np.tile(y, order), u.ravel()
+    likelihood = likelihood.of_rows(np.tile(np.arange(len(y)), order))
     point = likelihood.log_expectation(ys, flat, np.zeros_like(flat))
     theta = likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value
     weights = np.exp(log_weights)
