@@ -379,6 +379,37 @@ def test_one_site_at_a_time_survives_variances_without_digits(noise, variance):
         assert np.all(np.isfinite(values))
 
 
+def extreme(seed):
+    """A few equal inputs, noise from 1e-12 and variances up to 1e8: hardly a digit is left."""
+    rng = np.random.default_rng(seed)
+    n, distinct = rng.integers(3, 14), rng.integers(1, 4)
+    noise, variance = 10.0 ** rng.uniform(-12, -2), 10.0 ** rng.uniform(-6, 8)
+    X = rng.normal(size=(distinct, 1))[rng.integers(0, distinct, n)]
+    K = variance * rbf(X, 1.0)
+    if seed % 2:
+        y = np.concatenate([[0, 1, 2], rng.integers(0, 3, n - 3)])
+        return ordinal(K, y, OrdinalProbit.from_thresholds([-0.5, 0.5], noise))
+    better = rng.integers(0, n, 2 * n)
+    worse = (better + rng.integers(1, n, 2 * n)) % n
+    likelihood = OrdinalProbit.from_thresholds([0.0], noise)
+    y, counts = np.zeros(2 * n, dtype=int), np.ones(2 * n)
+    return Problem(K, Differences(better, worse, n), y, likelihood, counts)
+
+
+@pytest.mark.parametrize("way", ["mode", "cavity", "in turn"])
+def test_no_rounding_stops_inference(way):
+    """About a third of these precision matrices lose their definiteness, on any processor."""
+    for seed in range(60):
+        problem = extreme(seed)
+        if way == "in turn":
+            found = ep_module.propagate_in_turn(problem, 10, 1e-6)
+        else:
+            found = infer(problem, smoothing=way, max_sweeps=10)
+        sites, at = found.sites, found.marginal
+        for values in (sites.tau, sites.nu, at.mean, at.var, found.posterior.half_log_det):
+            assert np.all(np.isfinite(values)), seed
+
+
 @pytest.mark.parametrize("projection", [Differences([0, 1, 4, 2], [3, 2, 0, 5], 6), Identity(6)])
 def test_one_site_at_a_time_with_any_projection(projection):
     rng = np.random.default_rng(0)

@@ -53,7 +53,7 @@ class FewProjections:
         self._P = P = sandwich(A, K)
         self._T = copies.merge(sites.tau)
         self._S = S = np.sqrt(self._T)
-        self._triangle = Triangle(_scaled(P, S, matrix(room, "factor", len(P))))
+        self._triangle = Triangle(lambda: _scaled(P, S, matrix(room, "factor", len(P))))
         self.half_log_det = self._triangle.half_log_det
         self._triangle.invert()  # all that follows is cheaper with L^-1, which variances need
         self._move(sites.nu)
