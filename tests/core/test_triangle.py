@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import pytest
 from numpy.testing import assert_allclose
 
 from ordinalgp.core.room import Room
