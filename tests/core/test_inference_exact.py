@@ -1,5 +1,7 @@
 """Inference against exact box probabilities, the papers' literal algorithms and dense formulas."""
 
+import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.gaussian_process.kernels import RBF
 from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
 from tests.reference.sequential_ep import sequential_ep
 
@@ -29,6 +32,7 @@ from ordinalgp.core.projections import (
     sandwich,
     squared_lengths,
 )
+from ordinalgp.core.search import Task
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -408,6 +412,23 @@ def test_no_rounding_stops_inference(way):
         sites, at = found.sites, found.marginal
         for values in (sites.tau, sites.nu, at.mean, at.var, found.posterior.half_log_det):
             assert np.all(np.isfinite(values)), seed
+
+
+def test_an_evidence_without_digits_attracts_no_search():
+    """Sites that circle over a factorisation that rounding spoiled can have any evidence."""
+    X, y = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
+    likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.3)
+    task = Task(X, RBF(1.0), likelihood, Identity(6), y, np.ones(6))
+    assert -20 < task.settle()[0] < 0
+
+    def spoiled(problem, found):
+        posterior = copy.copy(found.posterior)
+        posterior.definite = False
+        lost = replace(found, posterior=posterior, converged=False)
+        return replace(ep_evidence(problem, found), value=1e9, approximation=lost)
+
+    task = replace(task, objective=spoiled)
+    assert task.settle()[0] == task.evaluate(task.theta)[0] == -np.inf
 
 
 @pytest.mark.parametrize("projection", [Differences([0, 1, 4, 2], [3, 2, 0, 5], 6), Identity(6)])

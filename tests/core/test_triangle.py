@@ -65,5 +65,7 @@ def test_definiteness_lost_to_rounding_comes_back():
 
 
 def test_a_matrix_made_with_care_is_taken_where_the_first_is_not_definite():
-    factor = lower_factor(lambda: -np.eye(2), lambda: 4.0 * np.eye(2))
-    assert_allclose(factor, 2.0 * np.eye(2), rtol=1e-12)
+    triangle = Triangle(lambda: -np.eye(2), lambda: 4.0 * np.eye(2))
+    assert not triangle.definite
+    assert_allclose(triangle.solve(np.ones(2)), 0.25, rtol=1e-12)
+    assert Triangle(lambda: np.eye(2)).definite

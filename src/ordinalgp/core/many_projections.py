@@ -36,7 +36,7 @@ class ManyProjections:
             lambda: _one_plus(_congruence(F, self._precision)),
             lambda: _one_plus(_gram(A, F, copies.merge(sites.tau))),
         )
-        self.half_log_det = triangle.half_log_det
+        self.half_log_det, self.definite = triangle.half_log_det, triangle.definite
         self._half_covariance = triangle.half_solve(F.T)  # H with covariance H' H
         self._move(sites.nu)
 

@@ -109,7 +109,7 @@ class Task(Trainable):
         """The objective at the task's own hyperparameters, without its gradient."""
         problem = self.problem()
         found = self.infer(problem, start)
-        return self.objective(problem, found).value, found
+        return _value(self.objective(problem, found)), found
 
     def evaluate(
         self, theta: FloatArray, start: Start | None = None
@@ -120,7 +120,12 @@ class Task(Trainable):
         evaluation = self.objective(problem, task.infer(problem, start))
         slope = kernel_slope(task.kernel, self.X, evaluation.upstream, problem.K, self.room)
         gradient = np.concatenate([slope, evaluation.d_likelihood])
-        return evaluation.value, gradient, evaluation.approximation
+        return _value(evaluation), gradient, evaluation.approximation
+
+
+def _value(evaluation: Evaluation) -> float:
+    """The objective; minus infinity where rounding left nothing of it, so that a search turns."""
+    return evaluation.value if evaluation.approximation.has_evidence else -np.inf
 
 
 def objective_named(inference: str, objective: str) -> tuple[Smoothing, Objective]:

@@ -23,8 +23,13 @@ Build = Callable[[], FloatArray]
 """makes a matrix anew, which is then overwritten"""
 
 
-def lower_factor(build: Build, careful: Build | None = None, *, clean: bool = True) -> FloatArray:
-    """The lower Cholesky factor of the symmetric matrix that ``build`` makes.
+def lower_factor(build: Build) -> FloatArray:
+    """The lower Cholesky factor of the symmetric matrix that ``build`` makes."""
+    return _factor(build, None, clean=True)[0]
+
+
+def _factor(build: Build, careful: Build | None, *, clean: bool) -> tuple[FloatArray, bool]:
+    """The lower Cholesky factor, and whether the matrix was definite in spite of rounding.
 
     Unless ``clean``, the other triangle is left as it is. Where rounding costs the matrix its
     definiteness, ``careful`` makes it with less rounding, and a share of each diagonal entry is
@@ -38,7 +43,7 @@ def lower_factor(build: Build, careful: Build | None = None, *, clean: bool = Tr
         # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
         factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=int(clean))
         if info == 0:
-            return np.asarray(factor)
+            return np.asarray(factor), share == 0.0
     raise np.linalg.LinAlgError(
         "the posterior precision is not positive definite; the kernel matrix holds "
         "non-finite values or is far from positive semi-definite"
@@ -49,7 +54,7 @@ class Triangle:
     """Cholesky factor of a symmetric matrix that is given up, and then its inverse in place."""
 
     def __init__(self, build: Build, careful: Build | None = None) -> None:
-        factor = lower_factor(build, careful, clean=False)
+        factor, self.definite = _factor(build, careful, clean=False)
         self._lower: Any = factor
         self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
 
