@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.gaussian_process.kernels import RBF
+from tests.reference.draws import normal_draws
 from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
 from tests.reference.sequential_ep import sequential_ep
 
@@ -81,7 +82,7 @@ def random_problem(seed, n_new=1):
     r = int(rng.integers(2, 7))
     noise, length_scale = 10 ** rng.uniform(-1.5, 1), 10 ** rng.uniform(-1, 1)
     K = rbf(rng.normal(size=(n + n_new, 2)), length_scale)
-    f = rng.multivariate_normal(np.zeros(n + n_new), K, method="eigh")
+    f = normal_draws(rng, K)
     noisy = f + noise * rng.normal(size=n + n_new)
     # Distinct cuts across the values, so that levels are neither all empty nor all equal.
     cuts = np.quantile(noisy, np.arange(1, r) / r) + 1e-3 * np.arange(r - 1)
