@@ -14,6 +14,7 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from tests.reference.draws import normal_draws
 
 import ordinalgp
 from ordinalgp import CollaborativeOrdinalGP, OrdinalGPClassifier
@@ -26,11 +27,11 @@ pytestmark = pytest.mark.filterwarnings(
 
 def simulate(n=8, m=12, seed=0, levels=4, share=0.6):
     """Long-format ratings of one taste with personal deviations, and item features."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])
     X = rng.normal(size=(m, 2))
     K = RBF(1.5)(X) + 1e-9 * np.eye(m)
-    h = 1.5 * multivariate_normal.rvs(cov=K, random_state=rng)
-    f = h + 0.7 * np.atleast_2d(multivariate_normal.rvs(cov=K, size=n, random_state=rng))
+    h = 1.5 * normal_draws(rng, K)
+    f = h + 0.7 * normal_draws(rng, K, n)
     cuts = np.quantile(f, np.arange(1, levels) / levels) + rng.normal(0, 0.2, (n, 1))
     y = 1 + np.sum((f + 0.3 * rng.normal(size=f.shape))[:, :, None] > cuts[:, None], axis=2)
     raters, items = np.nonzero(rng.random(f.shape) < share)

@@ -68,7 +68,7 @@ class Hyperprior:
         """Log density of ``prior``, 0 at ``base``."""
         if self.for_mean == self.for_covariance == 0.0:
             return 0.0
-        triangle, own = (Triangle(each.covariance.copy()) for each in (prior, self.base))
+        triangle, own = (Triangle(each.covariance.copy) for each in (prior, self.base))
         shift = prior.mean - self.base.mean
         spread = np.sum(triangle.full_inverse() * self.base.covariance) - len(shift)
         spread += 2 * (triangle.half_log_det - own.half_log_det)

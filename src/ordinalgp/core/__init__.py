@@ -38,6 +38,8 @@ Bibliography of the package; ``docs/papers.md`` says where each formula of the f
    of Machine Learning Research 7, 1-30, 2006.
 .. [Gu15] B. Gu, V. S. Sheng, K. Y. Tay, W. Romano and S. Li, "Incremental support vector learning
    for ordinal regression", IEEE Transactions on Neural Networks and Learning Systems 26, 2015.
+.. [Higham02] N. J. Higham, "Accuracy and stability of numerical algorithms", 2nd edition, SIAM,
+   2002.
 .. [Houlsby11] N. Houlsby, F. Huszar, Z. Ghahramani and M. Lengyel, "Bayesian active learning for
    classification and preference learning", arXiv:1112.5745, 2011.
 .. [Rasmussen06] C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning",

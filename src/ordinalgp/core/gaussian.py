@@ -1,6 +1,6 @@
 """All the linear algebra: a Gaussian prior conditioned on Gaussian sites.
 
-Two forms, which nobody outside sees: `few_projections` and `many_projections`.
+It has two forms, which nobody outside sees: `observation_space` and `latent_space`.
 """
 
 from collections.abc import Callable

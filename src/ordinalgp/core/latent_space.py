@@ -32,10 +32,11 @@ class LatentSpacePosterior:
         self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
         self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
         self._precision = A.scatter(copies.merge(sites.tau))
-        B = _congruence(F, self._precision)
-        B.flat[:: len(B) + 1] += 1.0
-        triangle = Triangle(B)
-        self.half_log_det = triangle.half_log_det
+        triangle = Triangle(
+            lambda: _one_plus(_congruence(F, self._precision)),
+            lambda: _one_plus(_gram(A, F, copies.merge(sites.tau))),
+        )
+        self.half_log_det, self.definite = triangle.half_log_det, triangle.definite
         self._half_covariance = triangle.half_solve(F.T)  # H with covariance H' H
         self._move(sites.nu)
 
@@ -99,6 +100,18 @@ class LatentSpacePosterior:
     def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
         """Take off the covariance that the sites explain."""
         return K_new - K_cross @ self.inverse() @ K_cross.T
+
+
+def _one_plus(B: FloatArray) -> FloatArray:
+    """I + B, over B."""
+    B.flat[:: len(B) + 1] += 1.0
+    return B
+
+
+def _gram(A: Projection, F: FloatArray, T: FloatArray) -> FloatArray:
+    """F' A' T A F as squared lengths, which equal rows of F cannot leave below zero."""
+    half = np.sqrt(T)[:, None] * A.apply(F)
+    return half.T @ half
 
 
 def _congruence(F: FloatArray, precision: FloatArray) -> FloatArray:

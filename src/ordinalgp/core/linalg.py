@@ -1,4 +1,4 @@
-"""Cholesky factors and their inverses, in memory that is used again."""
+"""Triangular factors, pivoted Cholesky: the home of every LAPACK call of the engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,27 +12,47 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.workspace import Workspace, matrix
 
 _STRIP = 128  # rows at a time that stay in the cache
+# Shares of the diagonal, in units of n eps, that are tried in turn where definiteness is lost.
+_SHARES = (0.0, 1.0, 1e2, 1e4)
 _LEAF, _LARGE = 64, 1000  # triangles that LAPACK inverts as fast as we do
 
 
-def lower_factor(matrix: FloatArray, *, overwrite: bool = False) -> FloatArray:
-    """The lower Cholesky factor; where it may overwrite, the other triangle is left as it is."""
-    # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
-    options = {"overwrite_a": int(overwrite), "clean": int(not overwrite)}
-    factor, info = lapack.dpotrf(matrix.T, lower=1, **options)
-    if info != 0:
-        raise np.linalg.LinAlgError(
-            "the posterior precision is not positive definite; the kernel matrix holds "
-            "non-finite values or is far from positive semi-definite"
-        )
-    return np.asarray(factor)
+Build = Callable[[], FloatArray]
+"""makes a matrix anew, which is then overwritten"""
+
+
+def lower_factor(build: Build) -> FloatArray:
+    """The lower Cholesky factor of the symmetric matrix that ``build`` makes."""
+    return _factor(build, None, clean=True)[0]
+
+
+def _factor(build: Build, careful: Build | None, *, clean: bool) -> tuple[FloatArray, bool]:
+    """The lower Cholesky factor, and whether the matrix was definite in spite of rounding.
+
+    Unless ``clean``, the other triangle is left as it is. Where rounding costs the matrix its
+    definiteness, ``careful`` makes it with less rounding, and a share of each diagonal entry is
+    added. By Demmel's theorem (Th. 10.7 of [Higham02]_) n (n + 1) eps is enough for any rounding
+    in relation to the diagonal.
+    """
+    for share in _SHARES:
+        matrix = build() if share == 0.0 or careful is None else careful()
+        if share:
+            matrix.flat[:: len(matrix) + 1] *= 1.0 + share * len(matrix) * np.finfo(float).eps
+        # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
+        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=int(clean))
+        if info == 0:
+            return np.asarray(factor), share == 0.0
+    raise np.linalg.LinAlgError(
+        "the posterior precision is not positive definite; the kernel matrix holds "
+        "non-finite values or is far from positive semi-definite"
+    )
 
 
 class Triangle:
     """Cholesky factor of a symmetric matrix that is given up, and then its inverse in place."""
 
-    def __init__(self, matrix: FloatArray) -> None:
-        factor = lower_factor(matrix, overwrite=True)
+    def __init__(self, build: Build, careful: Build | None = None) -> None:
+        factor, self.definite = _factor(build, careful, clean=False)
         self._lower: Any = factor
         self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
 

@@ -76,6 +76,11 @@ class Approximation:
     converged: bool
 
     @property
+    def has_evidence(self) -> bool:
+        """Whether rounding left any digits of the evidence."""
+        return self.converged or self.posterior.definite
+
+    @property
     def start(self) -> Start:
         """Where to begin on a similar problem."""
         return Start(self.sites, self.posterior.weights)

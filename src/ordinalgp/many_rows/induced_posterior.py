@@ -142,7 +142,7 @@ class InducedPosterior:
     @cached_property
     def factor(self) -> FloatArray:
         """S, the lower Cholesky factor of the precision."""
-        return np.ascontiguousarray(lower_factor(self.precision))
+        return np.ascontiguousarray(lower_factor(self.precision.copy))
 
     @cached_property
     def inverse_factor(self) -> FloatArray:

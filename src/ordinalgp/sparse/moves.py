@@ -63,9 +63,7 @@ class WeightPosterior:
         self._root = alpha[self.inside] ** -0.5
         inner = expansion.gram[np.ix_(self.inside, self.inside)]
         self._inner = self._root[:, None] * inner * self._root
-        B = self._inner.copy()
-        B.flat[:: len(B) + 1] += 1.0
-        self._triangle = Triangle(B)
+        self._triangle = Triangle(lambda: self._inner + np.eye(len(self._inner)))
 
     @cached_property
     def _half(self) -> FloatArray:
