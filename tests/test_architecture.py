@@ -55,7 +55,6 @@ LINES = [
 PLACE = {name: place for place, line in enumerate(LINES) for name in line}
 # Imports against the order, from pure moves; this list only shrinks.
 KNOTS = {
-    ("baselines.incremental_svc", "sparse.state"),
     ("benchmark.__main__", "cli.benchmark"),
 }
 

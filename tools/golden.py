@@ -9,8 +9,8 @@ The script uses public names alone, so that it runs unchanged on later versions.
 
 - value: computed at given hyperparameters, to 1e-10, relative or absolute;
 - search: after a search for hyperparameters, to 1e-6 of the largest number of the record;
-- path: the steps that a search took, and shares of random draws after one, which jump. They count
-  only with ``--bits``.
+- path: the steps that a search took, and what rounding may move: a search on a flat objective, and
+  shares of random draws after a search. They count only with ``--bits``.
 
 What raises an exception is recorded as the exception's type and text; the text counts only with
 ``--bits``. Records that only the new file has are counted and do no harm.
@@ -414,9 +414,9 @@ def record_gp_labels(note: Recorder) -> None:
         still = OrdinalGPClassifier(categories=categories, optimizer=None, **EXACT, **options)
         note("value", GP, f"{name}, {how}, no search", classify, still, X, labels, new)
         moving = OrdinalGPClassifier(categories=categories, **options)
-        # The evidence is flat in the borders of a level that is missing: only predictions agree.
-        compute = predict_only if categories is MISSING else classify
-        note("search", GP, f"{name}, {how}", compute, moving, X, labels, new)
+        # The evidence is flat in the borders of a missing level, so that rounding moves the search.
+        kind, compute = ("path", predict_only) if categories is MISSING else ("search", classify)
+        note(kind, GP, f"{name}, {how}", compute, moving, X, labels, new)
     line, ranks = datasets.make_five_ranks_1d(random_state=0)
     still = OrdinalGPClassifier(RBF(3.0), optimizer=None, **EXACT)
     note("value", GP, "uneven levels", classify, still, line, ranks, line + 0.5)

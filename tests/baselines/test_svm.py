@@ -179,7 +179,7 @@ def test_pivots_give_the_whole_matrix():
 
 
 @pytest.mark.parametrize("constraints", KINDS)
-def test_row_by_row_is_all_at_once(constraints):
+def test_row_by_row_is_all_at_once(constraints, tmp_path):
     X, y = make_data(300, r=4, noise=0.6)
     options = {"kernel": RBF(1.0), "constraints": constraints, "C": 2.0}
     whole = OrdinalSVC(**options).fit(X, y)
@@ -196,6 +196,9 @@ def test_row_by_row_is_all_at_once(constraints):
         assert_array_equal(model.predict(X), whole.predict(X))
         assert len(np.setxor1d(model.support_, whole.support_)) <= 2  # a multiplier near zero
         assert model.n_rows_seen_ == 300
+        model.save(tmp_path / "model.ogp")
+        loaded = ordinalgp.load(tmp_path / "model.ogp")
+        assert_array_equal(loaded.latent(X), model.latent(X))
 
 
 def test_later_levels_are_learned():
@@ -319,6 +322,8 @@ def test_grid_search():
         (OrdinalSVC(tol=0), "tol must be a number above 0"),
         (OrdinalSVC(max_iter=0), "max_iter must be a number of at least 1"),
         (OrdinalSVC(RBF() + WhiteKernel()), "adds noise of its own"),
+        (OrdinalSVC(max_iter=10.0), "max_iter must be a whole number"),
+        (IncrementalOrdinalSVC(chunk_size=2.5), "chunk_size must be a whole number"),
         (IncrementalOrdinalSVC(chunk_size=0), "chunk_size must be a number of at least 1"),
         (KernelDiscriminantOrdinal(regularization=0), "regularization must be a number above 0"),
     ],

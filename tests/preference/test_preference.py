@@ -467,7 +467,7 @@ def test_suggested_pairs_are_the_most_informative(fitted):
     mean, covariance = fitted.latent_mean_and_covariance(X)
     i, j = np.triu_indices(12, 1)
     var = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
-    gain = InformationGain.of(fitted.likelihood_.probit)(mean[i] - mean[j], var)
+    gain = InformationGain.of(fitted.likelihood_.spelled_out)(mean[i] - mean[j], var)
     assert_array_equal(fitted.suggest_pairs(X)[0], [i[gain.argmax()], j[gain.argmax()]])
 
 
@@ -486,7 +486,7 @@ def slow_batch(model, items, n):
     from ordinalgp.preference.information import InformationGain
 
     mean, covariance = model.latent_mean_and_covariance(items)
-    probit = model.likelihood_.probit
+    probit = model.likelihood_.spelled_out
     i, j = np.triu_indices(len(items), 1)
     chosen = []
     for _ in range(n):
@@ -508,7 +508,9 @@ def test_batches_are_greedy_and_without_repeats(outcomes):
     assert_array_equal(found, slow)
     pairs = Candidates.among(len(X), np.empty((0, 2), dtype=np.intp))
     at = model.latent_mean_and_covariance(X)
-    chosen = most_informative(pairs, *at, model.likelihood_.probit, 15, refresh=3)  # many blocks
+    chosen = most_informative(
+        pairs, *at, model.likelihood_.spelled_out, 15, refresh=3
+    )  # many blocks
     assert_array_equal(np.column_stack([pairs.left[chosen], pairs.right[chosen]]), slow)
     assert len(np.unique(found, axis=0)) == 15
 
@@ -516,7 +518,7 @@ def test_batches_are_greedy_and_without_repeats(outcomes):
 def slow_foresight(model, items, n):
     """The batch that foretells, with loops over all questions and all other pairs."""
     mean, covariance = model.latent_mean_and_covariance(items)
-    probit, pairs = model.likelihood_.probit, list(combinations(range(len(items)), 2))
+    probit, pairs = model.likelihood_.spelled_out, list(combinations(range(len(items)), 2))
     contrasts = np.array([np.eye(len(items))[i] - np.eye(len(items))[j] for i, j in pairs])
     chosen = []
     for _ in range(n):

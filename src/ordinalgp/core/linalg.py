@@ -158,28 +158,31 @@ class Features:
 
 
 def pivoted_cholesky(
-    column: Callable[[int], FloatArray], diagonal: FloatArray, most: int | None = None
+    column: Callable[[int], FloatArray],
+    diagonal: FloatArray,
+    most: int | None = None,
+    enough: float = 0.0,
 ) -> Features:
     """Factor the matrix with these columns and diagonal, largest remaining variance first.
 
-    O(n m^2) time and n m numbers; only m columns of the matrix are ever asked for.
+    It ends after ``most`` pivots, or where no variance above ``enough`` is left. O(n m^2) time and
+    n m numbers; only m columns of the matrix are ever asked for.
     """
     left, n = np.array(diagonal, dtype=float), len(diagonal)
     limit = n if most is None else min(most, n)
-    largest = left.max()
-    matrix, pivots = np.zeros((n, limit)), np.empty(limit, dtype=np.intp)
+    rounding = _SPAN * left.max()
+    rows, pivots = np.empty((limit, n)), np.empty(limit, dtype=np.intp)  # features, by rows
     rank = limit
     for j in range(limit):
         p = int(np.argmax(left))
-        if left[p] <= _SPAN * largest:
+        if left[p] <= max(enough, rounding):
             rank = j
             break
+        rows[j] = (column(p) - rows[:j, p] @ rows[:j]) / np.sqrt(left[p])
+        rows[j, pivots[:j]] = 0.0
+        rows[j, p] = np.sqrt(left[p])
         pivots[j] = p
-        matrix[:, j] = column(p) - matrix[:, :j] @ matrix[p, :j]
-        matrix[pivots[:j], j] = 0.0
-        matrix[:, j] /= np.sqrt(left[p])
-        matrix[p, j] = np.sqrt(left[p])
-        left = np.maximum(left - matrix[:, j] ** 2, 0.0)
+        left = np.maximum(left - rows[j] ** 2, 0.0)
         left[pivots[: j + 1]] = 0.0
-    complete = bool(left.max() <= _SPAN * largest)
-    return Features(np.ascontiguousarray(matrix[:, :rank]), pivots[:rank], complete)
+    complete = bool(left.max() <= rounding)
+    return Features(np.ascontiguousarray(rows[:rank].T), pivots[:rank], complete)

@@ -48,10 +48,7 @@ class Problem:
 
     def smooth_some(self, rows: Any, at: Moments) -> Smoothed:
         """The same for some observations; a likelihood may know each of them by its place."""
-        of_rows = getattr(self.likelihood, "of_rows", None)
-        likelihood = self.likelihood if of_rows is None else of_rows(rows)
-        smoothed: Smoothed = likelihood.log_expectation(self.y[rows], at.mean, at.var)
-        return smoothed
+        return self.likelihood.of_rows(rows).log_expectation(self.y[rows], at.mean, at.var)
 
 
 @dataclass(frozen=True, eq=False)

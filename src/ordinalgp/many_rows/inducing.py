@@ -14,6 +14,7 @@ from scipy.linalg import blas, lapack
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
+from ordinalgp.core.linalg import pivoted_cholesky
 
 _FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the kernel's mean variance
 _STEPS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
@@ -126,16 +127,8 @@ def greedy_points(kernel: Any, X: FloatArray, m: int, enough: float = 0.0) -> In
 
     Fewer where they leave no more than ``enough`` at any row of ``X``.
     """
-    left = np.array(kernel.diag(X), dtype=float)
-    least = max(enough, 1e-10 * float(left.max()), np.finfo(float).tiny)
-    basis, chosen = np.empty((min(m, len(X)), len(X))), []
-    for k in range(len(basis)):
-        i = int(np.argmax(left))
-        if left[i] <= least:
-            break
-        row = np.asarray(kernel(X[i : i + 1], X))[0] - basis[:k, i] @ basis[:k]
-        basis[k] = row / np.sqrt(left[i])
-        left -= basis[k] ** 2
-        left[i] = 0.0
-        chosen.append(i)
-    return np.array(chosen, dtype=np.intp)
+
+    def row(i: int) -> FloatArray:
+        return np.asarray(kernel(X[i : i + 1], X))[0]
+
+    return pivoted_cholesky(row, kernel.diag(X), m, enough).pivots
