@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.validation.options import check_number, check_option
+from ordinalgp.validation.options import check_option, check_whole
 
 __all__ = ["LowRankImputer", "MeanImputer"]
 
@@ -173,8 +173,8 @@ class LowRankImputer(_Imputer):
         self
             The fitted transformer.
         """
-        check_number("rank", self.rank, least=1)
-        check_number("max_iter", self.max_iter, least=1)
+        check_whole("rank", self.rank, least=1)
+        check_whole("max_iter", self.max_iter, least=1)
         table = self._table(X, reset=True)
         if self.rank > min(table.shape):
             raise ValueError(

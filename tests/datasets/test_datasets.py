@@ -171,5 +171,5 @@ def test_sine_comparisons_are_won_by_the_larger_sine():
 def test_sine_comparisons_need_two_items():
     _, pairs = make_sine_comparisons(5, n_items=2, random_state=0)
     assert_array_equal(np.sort(pairs, axis=1), [[0, 1]] * 5)
-    with pytest.raises(ValueError, match="n_items must be at least 2"):
+    with pytest.raises(ValueError, match="n_items must be a number of at least 2"):
         make_sine_comparisons(5, n_items=1)

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -239,7 +239,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
             scale = float(np.var(data.values)) if self.likelihood == "gaussian" else 1.0
             covariance = CorrelationCovariance(features, scale)
         else:
-            covariance = KernelCovariance(features, self.kernel)
+            covariance = KernelCovariance(features, clone(self.kernel))
         # Without features, new items have no ratings by these raters to be compared by.
         return None if given is None else covariance, covariance.matrix()
 

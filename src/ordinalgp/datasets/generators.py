@@ -283,8 +283,7 @@ def make_sine_comparisons(
     >>> bool(np.all(left > right))
     True
     """
-    if n_items < 2:
-        raise ValueError(f"n_items must be at least 2, as pairs are compared, but is {n_items}.")
+    check_whole("n_items", n_items, least=2)
     check_whole("n_comparisons", n_comparisons, least=0)
     rng = check_random_state(random_state)
     X = rng.uniform(-np.pi, np.pi, size=(n_items, 1))
