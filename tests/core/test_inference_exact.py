@@ -18,9 +18,10 @@ from tests.reference.sequential_ep import sequential_ep
 
 from ordinalgp.core import ep as ep_module
 from ordinalgp.core import inference
-from ordinalgp.core.gaussian import Moments, Sites, condition, square_root
+from ordinalgp.core.gaussian import Moments, Sites, condition
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
+from ordinalgp.core.linalg import square_root
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Problem
 from ordinalgp.core.projections import (

@@ -24,8 +24,9 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.collaborative.raters import RaterDistribution
-from ordinalgp.core.gaussian import Posterior, Sites, Triangle
+from ordinalgp.core.gaussian import Posterior, Sites
 from ordinalgp.core.inference import infer
+from ordinalgp.core.linalg import Triangle
 from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
 from ordinalgp.core.problem import Approximation, Problem, Start
 from ordinalgp.core.projections import Identity, RowSelection, sandwich

@@ -14,6 +14,8 @@ from ordinalgp.core.workspace import Workspace, matrix
 _STRIP = 128  # rows at a time that stay in the cache
 # Shares of the diagonal, in units of n eps, that are tried in turn where definiteness is lost.
 _SHARES = (0.0, 1.0, 1e2, 1e4)
+_FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the mean of the diagonal
+_SOLVER_SHARES = (0.0, 1e-14, 1e-12, 1e-10)  # of the diagonal, tried in turn by `scaled_solver`
 _LEAF, _LARGE = 64, 1000  # triangles that LAPACK inverts as fast as we do
 
 
@@ -206,3 +208,53 @@ def pivoted_cholesky(
         left[pivots[: j + 1]] = 0.0
     complete = bool(left.max() <= rounding)
     return Features(np.ascontiguousarray(rows[:rank].T), pivots[:rank], complete)
+
+
+def factor_with_nugget(K: FloatArray) -> FloatArray:
+    """The lower factor of K plus the smallest nugget that makes it positive definite, over K."""
+    scale, nugget = max(float(np.mean(np.diagonal(K))), np.finfo(float).tiny), 0.0
+    while nugget <= _LARGEST_NUGGET:
+        K.flat[:: len(K) + 1] += nugget * scale
+        factor, info = lapack.dpotrf(K.T, lower=1, clean=1)
+        if info == 0:
+            return np.asarray(factor)
+        nugget = max(_FIRST_NUGGET, 10.0 * nugget)
+    raise np.linalg.LinAlgError("the kernel matrix of the inducing points is not finite")
+
+
+def invert_lower(L: FloatArray) -> FloatArray:
+    """The inverse of a lower triangle."""
+    inverse, _ = lapack.dtrtri(L, lower=1)
+    return np.ascontiguousarray(inverse)
+
+
+def invert_in_place(C: FloatArray) -> FloatArray:
+    """The inverse of a symmetric positive definite matrix, over it."""
+    factor, info = lapack.dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    if info != 0:
+        raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    return mirrored(inverse.T)
+
+
+def congruence(F: FloatArray, precision: FloatArray) -> FloatArray:
+    """F' precision F for symmetric ``precision``; the upper triangle alone where F is lower."""
+    if F.shape[0] != F.shape[1] or F[0, 1:].any():
+        return F.T @ (precision @ F)
+    product, _ = lapack.dsygst(precision.T, F, itype=2, lower=1)
+    return np.asarray(product).T
+
+
+def scaled_solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Solver for a positive definite matrix whose rows differ by many powers of ten.
+
+    Rounding can cost definiteness; a share of the diagonal brings it back.
+    """
+    scale = 1 / np.sqrt(np.diagonal(matrix))
+    matrix = scale[:, None] * matrix * scale
+    for share in _SOLVER_SHARES:
+        matrix.flat[:: len(matrix) + 1] = 1.0 + share
+        factor, info = lapack.dpotrf(matrix, lower=1)
+        if info == 0:
+            break
+    return lambda b: scale * lapack.dpotrs(factor, scale * b, lower=1)[0]

@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, square_root
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
+from ordinalgp.core.linalg import square_root
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.workspace import Workspace
 

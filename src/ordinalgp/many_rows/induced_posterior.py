@@ -18,15 +18,15 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Sites, lower_factor
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
+from ordinalgp.core.linalg import invert_lower, lower_factor
 from ordinalgp.core.objectives import site_share, with_determinant
 from ordinalgp.core.problem import Smoothing, match
 from ordinalgp.many_rows.inducing import (
     Inducing,
     WhitenedRows,
-    invert_lower,
     multiply_lower,
     squared_length,
 )

@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from ordinalgp._typing import BoolArray, FloatArray, IntArray
-from ordinalgp.core.gaussian import Triangle
+from ordinalgp.core.linalg import Triangle
 
 ADD, RE_ESTIMATE, DELETE = "add", "re-estimate", "delete"
 # Precisions stay in this range: below, weights of a million times the noise that nearly cancel
