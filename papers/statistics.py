@@ -1,4 +1,6 @@
-"""Do models differ over several data sets? Ranks, Friedman's and Wilcoxon's tests [Demsar06]_.
+"""Means over partitions beside published figures; ranks, Friedman's and Wilcoxon's tests.
+
+The tests say whether models differ over several data sets [Demsar06]_.
 
 Rows of ``scores`` are data sets (or whatever is paired), columns are models, and lower is better.
 
@@ -8,21 +10,146 @@ Rows of ``scores`` are data sets (or whatever is paired), columns are models, an
    approach to ordinal regression", AI 2012: Advances in Artificial Intelligence, 2012.
 """
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from ordinalgp._typing import FloatArray
-
-__all__ = ["FriedmanTest", "PairedTest", "average_ranks", "compare_pairs", "friedman_test", "holm"]
+from papers.data import ROOT, FloatArray
+from papers.runner import Record
 
 Ties = Literal["corrected", "ignored"]
+PERCENT = {"zero_one", "zero_one_all", "absolute", "absolute_median"}
+
+
+@cache
+def published(table: str) -> dict[str, Any]:
+    """Figures of a paper's table, with source and unit, from the one file that holds them all."""
+    tables = json.loads((ROOT / "papers" / "published.json").read_text("utf-8"))
+    if table not in tables:
+        raise ValueError(f"There is no published table {table!r}, only {', '.join(tables)}.")
+    found: dict[str, Any] = tables[table]
+    return found
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Mean and standard deviation over partitions, and what was published if anything was."""
+
+    mean: float
+    sd: float
+    n: int
+    published: tuple[float, float] | None = None
+    published_n: int = 20
+
+    @property
+    def excess(self) -> float:
+        """How much worse than published, in published standard deviations; nan without them.
+
+        A published deviation of 0 is one that was rounded away: half its last digit stands in.
+        """
+        if self.published is None:
+            return math.nan
+        return (self.mean - self.published[0]) / (self.published[1] or 0.5)
+
+    @property
+    def standard_errors(self) -> float:
+        """Difference from the published mean in standard errors of that difference.
+
+        Both means have an error. That the partitions are the same is not used, as the published
+        results of single partitions are not known: the true error is smaller.
+        """
+        if self.published is None or self.n < 2:
+            return math.nan
+        theirs, sd = self.published
+        error = math.sqrt(self.sd**2 / self.n + sd**2 / self.published_n)
+        if error == 0:
+            return 0.0 if self.mean == theirs else math.copysign(math.inf, self.mean - theirs)
+        return (self.mean - theirs) / error
+
+
+def figure(
+    records: Sequence[Record], measure: str, published: Sequence[float] | None = None
+) -> Figure | None:
+    """Summarise one measure of some records, errors in percent; None if none of them has it."""
+    values = [r[measure] for r in records if r.get(measure) is not None]
+    if not values:
+        return None
+    scaled = np.array(values, dtype=np.float64) * (100 if measure in PERCENT else 1)
+    with np.errstate(invalid="ignore"):  # an infinite log score has no deviation
+        sd = float(scaled.std(ddof=1)) if len(scaled) > 1 else math.nan
+    pair = None if published is None else (float(published[0]), float(published[1]))
+    return Figure(float(scaled.mean()), sd, len(scaled), pair)
+
+
+def select(records: Iterable[Record], **wanted: Any) -> list[Record]:
+    """Records of successful fits with the given values, such as ``dataset="stocks", bins=5``."""
+    return [r for r in records if "error" not in r and wanted.items() <= r.items()]
+
+
+def failures(records: Iterable[Record]) -> list[str]:
+    """One line for every failed fit."""
+    keys = ("dataset", "bins", "split", "model", "size")
+    failed = [r for r in records if "error" in r]
+    return [f"{tuple(r[k] for k in keys if r.get(k))}: {r['error']}" for r in failed]
+
+
+def present(names: Iterable[str], records: Sequence[Record], key: str) -> list[str]:
+    """Return those of ``names`` that some successful record has under ``key``."""
+    found = {r[key] for r in records if "error" not in r}
+    return [name for name in names if name in found]
+
+
+def sizes_of(records: Sequence[Record]) -> list[int]:
+    """Sizes of the successful records, from the smallest."""
+    return sorted({r["size"] for r in records if "error" not in r})
+
+
+def curve(records: Sequence[Record], measure: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Sizes, and at each the mean and its standard error (0 after one repetition)."""
+    sizes = sizes_of(records)
+    values = [[r[measure] for r in select(records, size=size)] for size in sizes]
+    errors = [np.std(v, ddof=1) / np.sqrt(len(v)) if len(v) > 1 else 0.0 for v in values]
+    return np.array(sizes), np.array([np.mean(v) for v in values]), np.array(errors)
+
+
+def score_table(
+    records: Sequence[Record], measure: str, models: Sequence[str], datasets: Sequence[str]
+) -> tuple[FloatArray, list[str]]:
+    """Means of shape (data sets, models), of the data sets on which all models have one.
+
+    An infinite mean (a true level that was given probability zero) becomes a number larger than
+    all others, which has the same rank. Means that differ by rounding only are ties.
+    """
+    rows, kept = [], []
+    for dataset in datasets:
+        found = [figure(select(records, dataset=dataset, model=m), measure) for m in models]
+        means = [min(f.mean, 1e9) for f in found if f is not None]
+        if len(means) == len(models):
+            rows.append(means)
+            kept.append(dataset)
+    return np.round(np.array(rows), 9), kept
+
+
+def paired_difference(
+    first: Sequence[Record], second: Sequence[Record], measure: str
+) -> tuple[float, float, int]:
+    """Mean of the first less the second on the splits of both, its standard error, and how many."""
+    one, two = ({r["split"]: r[measure] for r in records} for records in (first, second))
+    gap = np.array([one[split] - two[split] for split in sorted(one.keys() & two.keys())])
+    if len(gap) < 2:
+        return math.nan, math.nan, len(gap)
+    return float(gap.mean()), float(gap.std(ddof=1) / np.sqrt(len(gap))), len(gap)
+
+
+# ----------------------------------------------------------------------------------- tests
 
 
 @dataclass(frozen=True)
@@ -72,7 +199,7 @@ def average_ranks(scores: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from ordinalgp.benchmark.statistics import average_ranks
+    >>> from papers.statistics import average_ranks
     >>> average_ranks([[10.7, 12.0, 12.0], [21.5, 21.6, 22.1]])
     array([1.  , 2.25, 2.75])
     """
@@ -99,7 +226,7 @@ def friedman_test(scores: ArrayLike, *, ties: Ties = "corrected") -> FriedmanTes
 
     Examples
     --------
-    >>> from ordinalgp.benchmark.statistics import friedman_test
+    >>> from papers.statistics import friedman_test
     >>> test = friedman_test([[10.7, 12.1, 12.0], [21.5, 21.6, 22.1], [0.3, 0.4, 0.5]])
     >>> test.ranks, round(test.f_statistic, 2), round(test.p_value, 3)
     ((1.0, 2.3..., 2.6...), 7.0, 0.049)
@@ -151,7 +278,7 @@ def compare_pairs(scores: ArrayLike, models: Sequence[str]) -> tuple[PairedTest,
 
     Examples
     --------
-    >>> from ordinalgp.benchmark.statistics import compare_pairs
+    >>> from papers.statistics import compare_pairs
     >>> errors = [[1, 3], [2, 5], [1, 6], [3, 4], [2, 8], [1, 9], [4, 11]]
     >>> (pair,) = compare_pairs(errors, ["ours", "theirs"])
     >>> pair.favoured, round(pair.p_value, 4)
@@ -216,7 +343,7 @@ def holm(p_values: ArrayLike) -> FloatArray:
 
     Examples
     --------
-    >>> from ordinalgp.benchmark.statistics import holm
+    >>> from papers.statistics import holm
     >>> holm([0.04, 0.01, 0.03])
     array([0.06, 0.03, 0.06])
     """

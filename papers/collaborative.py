@@ -3,49 +3,31 @@
 EachMovie was withdrawn, so that figures are compared in shape, not digit by digit.
 """
 
-import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.benchmark.models import Model
-from ordinalgp.benchmark.movielens import LEVELS, load_movies, nearest_level, star_errors
-from ordinalgp.benchmark.pictures import Panel, draw_curves
-from ordinalgp.benchmark.protocol import Cell
-from ordinalgp.benchmark.report import Part, Table, best_of, counts_of, entries, mean_sd
-from ordinalgp.benchmark.scoring import Record
-from ordinalgp.benchmark.summary import figure, published, select
-from ordinalgp.benchmark.tables import present
+from ordinalgp import CollaborativeOrdinalGP
 from ordinalgp.decisions import decide
-
-if TYPE_CHECKING:
-    from ordinalgp.benchmark.experiments import Experiment
+from papers.data import LEVELS, FloatArray, Home, IntArray, load_movies, nearest_level, star_errors
+from papers.models import Build, Model
+from papers.pages import Panel, Part, Table, counts_of, draw_curves, entries, row_of
+from papers.runner import Cell, Experiment, Record
+from papers.statistics import figure, paired_difference, present, published, select, sizes_of
 
 RATERS = 100
 SIZES = {"movielens": (100, 200, 300, 400)}
 
 
-def _raters(
-    likelihood: str, prior: str, smoothing: float | None = None
-) -> Callable[[int, int], Any]:
-    def build(seed: int, n_inputs: int) -> Any:
-        from ordinalgp import CollaborativeOrdinalGP
-
-        return CollaborativeOrdinalGP(
-            "correlation",
-            likelihood=likelihood,
-            prior=prior,
-            categories=LEVELS,
-            covariance_smoothing=smoothing,
-            tol=1e-3,
-        )
-
-    return build
+def _raters(likelihood: str, prior: str, smoothing: float | None = None) -> Build:
+    options: dict[str, Any] = {"likelihood": likelihood, "prior": prior, "tol": 1e-3}
+    options |= {"categories": LEVELS, "covariance_smoothing": smoothing}
+    return lambda seed, n_inputs: CollaborativeOrdinalGP("correlation", **options)
 
 
 class BiasedMeans:
@@ -86,7 +68,7 @@ MODELS = {
 }
 
 
-def compute(cell: Cell, data_home: str | os.PathLike[str] | None = None) -> Record:
+def compute(cell: Cell, data_home: Home = None) -> Record:
     """Train on ``cell.size`` random movies, test on the raters' ratings of all others."""
     stars = load_movies(data_home).stars
     train = np.random.default_rng(cell.split).permutation(len(stars))[: cell.size]
@@ -137,9 +119,9 @@ _TABLES = {
 }
 
 
-def page(records: Sequence[Record], experiment: "Experiment") -> list[Part]:
+def page(records: Sequence[Record], experiment: Experiment) -> list[Part]:
     """One table for each measure, sizes down and models across, the paper's, and its shape."""
-    models = present(list(MODELS), records, "model")
+    models = present(MODELS, records, "model")
     parts: list[Part] = [_measure(records, m, t, models) for m, t in _TABLES.items()]
     source = published("collaborative-table1")
     header = ["training movies", *(MODELS[m].label for m in ("gpr", "cgpr", "gpor", "cgpor"))]
@@ -156,57 +138,35 @@ def page(records: Sequence[Record], experiment: "Experiment") -> list[Part]:
 def _measure(records: Sequence[Record], measure: str, title: str, models: Sequence[str]) -> Table:
     shown = [m for m in models if figure(select(records, model=m), measure) is not None]
     rows, digits = [], 2 if measure == "zero_one" else 4
-    for size in sorted({r["size"] for r in records if "error" not in r}):
+    for size in sizes_of(records):
         found = [figure(select(records, size=size, model=m), measure) for m in shown]
-        bold = best_of(found, digits=digits)
-        cells = [mean_sd(f, bold=b, digits=digits) for f, b in zip(found, bold, strict=True)]
-        rows.append([*entries(str(size), counts_of(found)), *cells])
+        rows.append([*entries(str(size), counts_of(found)), *row_of(found, digits=digits)])
     note = "Where n is a range, some models have only the first repetitions."
     return Table(title, ["training movies", "n", *(MODELS[m].label for m in shown)], rows, note)
 
 
 def _shape(records: Sequence[Record]) -> str:
     """Count where the paper's order of the models is found, and name where it is not."""
-    lines, differences = [], []
-    for measure, size, low, high in _expected():
-        difference = paired(records, measure, size, low, high)
-        if len(difference) > 1:
-            mean, se = difference.mean(), difference.std(ddof=1) / np.sqrt(len(difference))
-            differences.append(mean)
-            lines += [
-                f"- {measure}, {size} movies: {MODELS[low].label} above {MODELS[high].label} by "
-                f"{mean:.4f} (paired standard error {se:.4f})"
-            ] * bool(mean > 0)
+    lines, compared = [], 0
+    collaborative, ordinal = (
+        [("cgpr", "gpr"), ("cgpor", "gpor")],
+        [("gpor", "gpr"), ("cgpor", "cgpr")],
+    )
+    for measure, pairs in (("stars", collaborative), ("zero_one", collaborative + ordinal)):
+        for size, (low, high) in product(SIZES["movielens"], pairs):
+            found = (select(records, size=size, model=m) for m in (low, high))
+            mean, se, n = paired_difference(*found, measure)
+            compared += n > 1
+            if mean > 0:
+                lines.append(
+                    f"- {measure}, {size} movies: {MODELS[low].label} above {MODELS[high].label} "
+                    f"by {mean:.4f} (paired standard error {se:.4f})"
+                )
     text = (
         "The paper's shape (collaborative at or below individual in both errors, ordinal below "
-        f"metric in zero-one error) is found in {len(differences) - len(lines)} of "
-        f"{len(differences)} comparisons."
+        f"metric in zero-one error) is found in {compared - len(lines)} of {compared} comparisons."
     )
     return "\n".join([text, "", *lines]) if lines else text
-
-
-def _expected() -> list[tuple[str, int, str, str]]:
-    """Measure, size, and two models of which the first must have the smaller error."""
-    collaborative = [("cgpr", "gpr"), ("cgpor", "gpor")]
-    ordinal = [("gpor", "gpr"), ("cgpor", "cgpr")]
-    orders = {"stars": collaborative, "zero_one": collaborative + ordinal}
-    return [
-        (measure, size, *pair)
-        for measure, pairs in orders.items()
-        for size in SIZES["movielens"]
-        for pair in pairs
-    ]
-
-
-def paired(
-    records: Sequence[Record], measure: str, size: int, first: str, second: str
-) -> FloatArray:
-    """Differences between two models on the repetitions that both have."""
-    one, two = (
-        {r["split"]: r[measure] for r in select(records, size=size, model=m)}
-        for m in (first, second)
-    )
-    return np.array([one[s] - two[s] for s in sorted(one.keys() & two.keys())])
 
 
 def draw(folder: Path, records: Sequence[Record]) -> list[Part]:
@@ -219,3 +179,20 @@ def draw(folder: Path, records: Sequence[Record]) -> list[Part]:
     caption = "MovieLens: errors against the number of training movies"
     path = folder / "collaborative-table1.png"
     return draw_curves(path, caption, records, MODELS, panels, x="training movies")
+
+
+EXPERIMENTS = (
+    Experiment(
+        "collaborative-table1",
+        "Yu et al. (2006), Tables 1 and 2: raters who learn from each other",
+        compute,
+        page,
+        tuple(MODELS),
+        trials=10,
+        results="collaborative",
+        published=("collaborative-table1",),
+        draw=draw,
+        registry=MODELS,
+        sizes=SIZES,
+    ),
+)
