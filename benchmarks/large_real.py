@@ -18,7 +18,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -33,13 +32,13 @@ from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from ordinalgp import OrdinalGPClassifier, metrics
 from ordinalgp._induced import SUBSET_ROWS
-from ordinalgp.benchmark.protocol import Cell, data_folder
-from ordinalgp.benchmark.runner import run
 from ordinalgp.core.likelihood_step import LikelihoodStep, likelihood_step
 from ordinalgp.core.search import Found
 from ordinalgp.decisions import decide
+from papers.data import ROOT, data_folder
+from papers.runner import Cell, by_cell, read_records, run
 
-RESULTS = Path(__file__).resolve().parent / "results" / "large-real.jsonl"
+RESULTS = ROOT / "benchmarks" / "results" / "large-real.jsonl"
 FILES = {
     "bank": "bank8fm.csv",
     "computer": "computer_small.csv",
@@ -216,8 +215,6 @@ def main() -> None:
         for model in models
     ]
     if options.table:
-        from ordinalgp.benchmark.runner import by_cell, read_records
-
         found = by_cell(read_records(RESULTS))
         print_table([found[cell] for cell in sorted(cells) if cell in found])
         return

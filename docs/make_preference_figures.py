@@ -48,7 +48,6 @@ def sine() -> None:
 def learning() -> None:
     """Error against the number of pairs, at random and by choice."""
     from benchmarks.order_active import ROOT, curve
-
     from ordinalgp.benchmark.runner import read_records
     from ordinalgp.benchmark.summary import select
 
@@ -83,7 +82,6 @@ def learning() -> None:
 def football() -> None:
     """The English Premier League 2008-2013."""
     import pandas as pd
-
     from ordinalgp.benchmark.protocol import data_folder
 
     games = pd.read_csv(data_folder() / "football_pairs.csv")

@@ -77,18 +77,21 @@ _BESIDE = {"isbor-auto": "isbor"}  # whose published figures stand beside a mode
 LARGEST = {"sbor": 1000, "ep": 1000, "skordinal-svor": 1000}
 
 
-class _Halves(SparseBayesOrdinalClassifier):
-    """Learns one half of the rows, and then the other."""
+class Halves:
+    """ISBOR that learns one half of the rows, and then the other."""
 
-    def fit(self, X: FloatArray, y: IntArray) -> "_Halves":
+    def __init__(self, seed: int) -> None:
+        self.fitted = SparseBayesOrdinalClassifier(random_state=seed)
+
+    def fit(self, X: FloatArray, y: IntArray) -> "Halves":
+        """Fit the first half and continue with the second."""
         for half in np.array_split(np.random.RandomState(0).permutation(len(y)), 2):
-            self.partial_fit(X[half], y[half])
+            self.fitted.partial_fit(X[half], y[half])
+        self.classes_, self.predict_proba = self.fitted.classes_, self.fitted.predict_proba
         return self
 
 
-REGISTRY = MODELS | {
-    "halves": Model("ISBOR, in two halves", lambda seed, _: _Halves(random_state=seed))
-}
+REGISTRY = MODELS | {"halves": Model("ISBOR, in two halves", lambda seed, _: Halves(seed))}
 
 
 def load(cell: Cell, data_home: Home = None) -> Split:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from ordinalgp.benchmark.experiments import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,7 +1,5 @@
 """Inference against exact box probabilities, the papers' literal algorithms and dense formulas."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +7,6 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_diabetes, load_iris
-from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
-from tests.reference.sequential_ep import sequential_ep
 
 from ordinalgp.core import ep as ep_module
 from ordinalgp.core import inference
@@ -29,8 +25,9 @@ from ordinalgp.core.projections import (
     sandwich,
     squared_lengths,
 )
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from papers.data import DataUnavailableError, data_folder
+from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
+from tests.reference.sequential_ep import sequential_ep
 
 
 def rbf(X, length_scale):
@@ -170,11 +167,13 @@ def petals():
 
 def published(name):
     """Training rows of the first published partition, five levels."""
-    if not DATA.is_dir():
-        pytest.skip(f"the benchmark data folder {DATA} is absent")
-    table = pd.read_csv(DATA / f"{name}.csv")
-    train = pd.read_csv(DATA / "partitions" / f"{name}_splits_5bins.csv")["split_1"] == 1
-    labels = pd.read_csv(DATA / "partitions" / f"{name}_labels.csv")["label_5"]
+    try:
+        folder = data_folder()
+    except DataUnavailableError as absent:
+        pytest.skip(str(absent))
+    table = pd.read_csv(folder / f"{name}.csv")
+    train = pd.read_csv(folder / "partitions" / f"{name}_splits_5bins.csv")["split_1"] == 1
+    labels = pd.read_csv(folder / "partitions" / f"{name}_labels.csv")["label_5"]
     X = table.drop(columns="target").to_numpy(dtype=float)[train]
     return X, labels.to_numpy()[train] - 1
 

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from ordinalgp.benchmark import isbor
-from ordinalgp.benchmark.command import make_page
-from ordinalgp.benchmark.experiments import EXPERIMENTS
-from ordinalgp.benchmark.protocol import Cell, Split, data_folder
-from ordinalgp.benchmark.report import to_markdown
-from ordinalgp.datasets import DataUnavailableError
+from papers import isbor
+from papers.__main__ import EXPERIMENTS
+from papers.data import DataUnavailableError, data_folder
+from papers.pages import make_page, to_markdown
+from papers.runner import Cell, Split
 
 # Training rows, features and levels of the paper's Table 2.
 TABLE_2 = {

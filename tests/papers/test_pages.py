@@ -3,30 +3,35 @@
 import json
 import math
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ordinalgp.benchmark.command import benchmark, make_page
-from ordinalgp.benchmark.experiments import EXPERIMENTS
-from ordinalgp.benchmark.models import MODELS
-from ordinalgp.benchmark.protocol import DATASETS, Cell
-from ordinalgp.benchmark.report import (
+from papers.__main__ import EXPERIMENTS, reproduce
+from papers.data import RESULTS, ROOT
+from papers.models import MODELS
+from papers.pages import (
     Entry,
     Page,
     Picture,
     Table,
     best_of,
+    make_page,
     to_html,
     to_markdown,
     to_terminal,
 )
-from ordinalgp.benchmark.runner import by_cell, cell_of, read_records
-from ordinalgp.benchmark.statistics import average_ranks, friedman_test
-from ordinalgp.benchmark.summary import Figure, figure, published, select
-from ordinalgp.benchmark.tables import score_table
+from papers.runner import DATASETS, Cell, by_cell, cell_of, read_records
+from papers.statistics import (
+    Figure,
+    average_ranks,
+    figure,
+    friedman_test,
+    published,
+    score_table,
+    select,
+)
 
 
 def record(cell: Cell, **scores) -> dict:
@@ -294,21 +299,20 @@ def test_every_published_table_of_an_experiment_exists():
 
 def test_report_only_shows_what_is_there(tmp_path):
     with pytest.raises(ValueError, match="Run without --report-only"):
-        benchmark("gpor-table2", output=tmp_path, fits="none")
+        reproduce("gpor-table2", output=tmp_path, fits="none")
     lines = [json.dumps(r) + "\n" for r in handmade()]
     (tmp_path / "gpor.jsonl").write_text("".join(lines))
-    outcome = benchmark("gpor-table2", output=tmp_path, pages=tmp_path / "pages", fits="none")
+    outcome = reproduce("gpor-table2", output=tmp_path, pages=tmp_path / "pages", fits="none")
     assert len(outcome.records) == 4
     for file in outcome.files:
         assert file.is_file()
     assert (tmp_path / "pages" / "gpor-table2.md").read_text("utf-8") == to_markdown(outcome.page)
-    assert len(benchmark("gpor-table2", output=tmp_path, trials=1, fits="none").records) == 2
+    assert len(reproduce("gpor-table2", output=tmp_path, trials=1, fits="none").records) == 2
 
 
 # ------------------------------------------------------------------- what is in the project
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS, PAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "results"
+PAGES = ROOT / "docs" / "results"
 
 
 def test_all_720_fits_of_both_tables_are_kept_and_say_their_commit():
@@ -330,6 +334,6 @@ def test_pages_are_what_the_command_makes_of_the_results(page):
     order = {cell: place for place, cell in enumerate(experiment.cells())}
     made = to_markdown(make_page(experiment, sorted(records, key=lambda r: order[cell_of(r)])))
     text = page.read_text("utf-8")
-    assert "Made by `ordinalgp benchmark" in text
+    assert f"Made by `python -m papers {page.stem}`" in text
     for line in made.splitlines():
         assert line.startswith("Made by") or line in text

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ordinalgp.benchmark import protocol
-from ordinalgp.benchmark.protocol import DATASETS, Cell, data_folder, fetch, load_split
-from ordinalgp.datasets import BenchmarkData, DataUnavailableError, equal_width_labels
+from papers import runner
+from papers.data import BenchmarkData, DataUnavailableError, data_folder, fetch_benchmark
+from papers.runner import DATASETS, Cell, draw_training_rows, load_split
 
 TABLE_1 = {
     "diabetes": (2, 30, 13),
@@ -31,10 +31,10 @@ def shared():
 
 def test_absent_data_are_explained(monkeypatch, tmp_path):
     monkeypatch.setenv("ORDINALGP_DATA", str(tmp_path))
-    with pytest.raises(DataUnavailableError, match="Set ORDINALGP_DATA"):
+    with pytest.raises(DataUnavailableError, match="Set data_home or ORDINALGP_DATA"):
         data_folder()
     with pytest.raises(DataUnavailableError, match=r"no datasets\.json"):
-        fetch("abalone")
+        fetch_benchmark("abalone")
 
 
 @pytest.mark.data
@@ -86,21 +86,15 @@ def unpublished(name, data_home=None):
         numeric_names=("a", "b", "c"),
         nominal=np.empty((506, 0)),
         nominal_names=(),
-        ids=np.empty((506, 0)),
-        id_names=(),
         target=target,
         target_kind="continuous",
-        labels={5: equal_width_labels(target, 5)},
-        published_labels={},
-        partitions={},
-        tables={},
         origin="nowhere",
         facts={},
     )
 
 
 def test_without_partitions_ones_of_the_papers_size_are_drawn(monkeypatch):
-    monkeypatch.setattr(protocol, "fetch", unpublished)
+    monkeypatch.setattr(runner, "fetch_benchmark", unpublished)
     one = load_split(Cell("boston_housing", 5, 1, "ep"))
     assert one.partition == "drawn"
     assert (len(one.y_train), len(one.y_test)) == (300, 206)
@@ -112,6 +106,6 @@ def test_without_partitions_ones_of_the_papers_size_are_drawn(monkeypatch):
     assert not np.array_equal(one.X_train, second.X_train)
 
 
-def test_a_level_of_one_row_can_be_drawn(monkeypatch):
+def test_a_level_of_one_row_can_be_drawn():
     y = np.repeat([1, 2, 3], [50, 49, 1])
-    assert protocol.draw_training_rows(y, 60, 0).sum() == 60
+    assert draw_training_rows(y, 60, 0).sum() == 60

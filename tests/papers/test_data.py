@@ -13,13 +13,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ordinalgp.benchmark.protocol import DATASETS, data_folder
-from ordinalgp.datasets import (
+from papers import data as papers_data
+from papers.data import (
+    OPENML,
     DataUnavailableError,
-    _openml,
+    Listed,
+    data_folder,
     equal_width_labels,
     fetch_benchmark,
 )
+from papers.runner import DATASETS
 
 # ------------------------------------------------------------------------------ the folder
 
@@ -44,6 +47,13 @@ def write_set(folder, *, rows="1.5,a,7,10\n,b,8,12.5\n2.5,,9,20\n", n_rows=3):
     (folder / facts["partitions"][0]).write_text("row,label_5,label_10\n0,1,1\n1,2,3\n2,5,9\n")
     (folder / facts["partitions"][1]).write_text("split_1,split_2\n1,0\n0,1\n1,1\n")
     (folder / "datasets.json").write_text(json.dumps({"datasets": [facts]}))
+
+
+@pytest.fixture
+def nowhere(monkeypatch, tmp_path):
+    """No local folder: neither in the environment nor beside the project."""
+    monkeypatch.delenv("ORDINALGP_DATA", raising=False)
+    monkeypatch.setattr(papers_data, "BESIDE", tmp_path / "absent")
 
 
 @pytest.fixture
@@ -84,6 +94,12 @@ def test_number_codes_stay_one_column_unless_asked(folder):
     assert_array_equal(data.features(one_hot="all"), [[1, 1, 0], [2, 0, 1], [3, 1, 0]])
 
 
+def test_the_folder_beside_the_project_is_used_without_being_named(folder, nowhere, monkeypatch):
+    monkeypatch.setattr(papers_data, "BESIDE", folder)
+    assert data_folder() == folder
+    assert fetch_benchmark("toy").origin == str(folder / "toy.csv")
+
+
 def test_the_environment_names_the_folder(folder, monkeypatch):
     monkeypatch.setenv("ORDINALGP_DATA", str(folder))
     assert fetch_benchmark("toy").origin == str(folder / "toy.csv")
@@ -114,10 +130,9 @@ def test_partitions_of_another_length_are_refused(folder):
         fetch_benchmark("toy", folder)
 
 
-def test_a_set_that_can_be_had_nowhere(folder, monkeypatch):
+def test_a_set_that_can_be_had_nowhere(folder, nowhere):
     with pytest.raises(DataUnavailableError, match=r"'irisses' is neither .* choose one of: abal"):
         fetch_benchmark("irisses", folder)
-    monkeypatch.delenv("ORDINALGP_DATA", raising=False)
     with pytest.raises(DataUnavailableError, match="neither data_home nor ORDINALGP_DATA"):
         fetch_benchmark("diabetes")
 
@@ -312,9 +327,8 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def openml(monkeypatch, tmp_path):
+def openml(monkeypatch, tmp_path, nowhere):
     """A server in place of OpenML for scikit-learn, with an empty store of downloads."""
-    monkeypatch.delenv("ORDINALGP_DATA", raising=False)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "store"))
     with Recorded() as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
@@ -349,7 +363,7 @@ TINY_FEATURES = [
 
 
 def list_as(monkeypatch, name, **facts):
-    monkeypatch.setitem(_openml.OPENML, name, _openml._Listed(**facts))
+    monkeypatch.setitem(OPENML, name, Listed(**facts))
 
 
 def test_openml_gives_features_target_and_bins(openml, monkeypatch):
@@ -413,7 +427,7 @@ def as_arff(data):
 @pytest.mark.parametrize("name", ["machine_cpu", "boston_housing", "lev"])
 def test_openml_and_the_folder_agree(openml, shared, name):
     local = fetch_benchmark(name, shared)
-    openml.record(_openml.OPENML[name].number, *as_arff(local), len(local.target))
+    openml.record(OPENML[name].number, *as_arff(local), len(local.target))
     fetched = fetch_benchmark(name)
     assert fetched.nominal_names == local.nominal_names
     assert_array_equal(fetched.nominal, local.nominal)
@@ -480,14 +494,13 @@ def test_recorded_answers_with_a_target_of_words(openml, monkeypatch):
 
 
 @pytest.mark.data
-def test_openml_itself_agrees_with_the_folder(shared, monkeypatch, tmp_path):
+def test_openml_itself_agrees_with_the_folder(shared, nowhere, monkeypatch, tmp_path):
     """The real server, where there is a network."""
     try:
         with urlopen("https://api.openml.org/api/v1/json/data/230", timeout=5):
             pass
     except OSError as error:
         pytest.skip(f"OpenML cannot be reached from here: {error}")
-    monkeypatch.delenv("ORDINALGP_DATA", raising=False)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
     local, fetched = fetch_benchmark("machine_cpu", shared), fetch_benchmark("machine_cpu")
     assert_array_equal(fetched.numeric, local.numeric)
@@ -498,8 +511,8 @@ def test_openml_itself_agrees_with_the_folder(shared, monkeypatch, tmp_path):
 def test_what_is_expected_of_openml_is_what_the_folder_holds(shared):
     facts = json.loads((shared / "datasets.json").read_text("utf-8"))["datasets"]
     listed = {each["name"]: each for each in facts if each["openml"]}
-    assert set(listed) == set(_openml.OPENML)
-    for name, expected in _openml.OPENML.items():
+    assert set(listed) == set(OPENML)
+    for name, expected in OPENML.items():
         each = listed[name]
         assert expected.number == each["openml"]["id"]
         assert (expected.n_rows, expected.n_features) == (each["n_rows"], each["n_features"])

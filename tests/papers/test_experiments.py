@@ -7,14 +7,11 @@ import warnings
 import numpy as np
 import pytest
 
-from ordinalgp.benchmark import benchmark, genes, three_ranks
-from ordinalgp.benchmark.experiments import EXPERIMENTS, find_experiment
-from ordinalgp.benchmark.models import MODELS, find_models
-from ordinalgp.benchmark.protocol import Cell, Split
-from ordinalgp.benchmark.runner import read_records
-from ordinalgp.benchmark.scoring import score
-from ordinalgp.benchmark.summary import published
-from ordinalgp.cli.benchmark import register
+from papers import gpor
+from papers.__main__ import EXPERIMENTS, find_experiment, main, reproduce
+from papers.models import MODELS, find_models
+from papers.runner import Cell, Split, read_records, score
+from papers.statistics import published
 
 
 def test_grids():
@@ -57,8 +54,12 @@ def test_what_is_unknown_is_answered_with_what_there_is(call, message):
 def test_the_registry_is_consistent():
     for name, experiment in EXPERIMENTS.items():
         assert name == experiment.name
-        assert set(experiment.models) | set(experiment.other_models) <= set(experiment.registry)
+        assert set(experiment.models) <= set(experiment.registry)
         assert set(experiment.sizes) <= set(experiment.datasets)
+        cells = experiment.cells()
+        assert len(cells) == len(set(cells)) > 0
+        assert {cell.model for cell in cells} <= set(experiment.registry)
+        assert {cell.dataset for cell in cells} <= set(experiment.datasets)
         for table in experiment.published:
             assert published(table)["source"]
         assert experiment.trials >= 1
@@ -112,19 +113,19 @@ def test_a_level_that_was_not_in_training_has_probability_zero():
 
 def test_the_figure_is_drawn_and_its_errors_are_those_of_fresh_points(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
-    outcome = benchmark("gpor-figure2", trials=1, output=tmp_path)
+    outcome = reproduce("gpor-figure2", trials=1, output=tmp_path)
     assert (tmp_path / "gpor-figure2.png").stat().st_size > 10_000
     found = {(r["dataset"], r["model"]): r["zero_one"] for r in outcome.records}
-    low, high = three_ranks.NOISE
+    low, high = gpor.NOISE
     for model in {name for _, name in found}:
         assert found[low, model] < 0.3
         assert found[low, model] < found[high, model] < 0.5
-    one, again = (three_ranks.load(Cell(low, 3, 1, model)) for model in ("map", "ep"))
+    one, again = (gpor.load_ranks(Cell(low, 3, 1, model)) for model in ("map", "ep"))
     assert np.array_equal(one.X_train, again.X_train)
 
 
 def test_simulated_genes_have_the_papers_shape():
-    X, y = genes.simulate(0)
+    X, y = gpor.simulate_genes(0)
     assert X.shape == (52, 12_600)
     assert np.bincount(y).tolist() == [0, 26, 20, 6]
 
@@ -136,8 +137,8 @@ def test_elimination_keeps_the_genes_that_matter(monkeypatch):
         y = np.digitize(X[:, :2].sum(axis=1), [-0.8, 0.8]) + 1
         return Split(X[:60], y[:60], X[60:], y[60:], "drawn")
 
-    monkeypatch.setattr(genes, "load", small)
-    record = genes.compute(Cell("gene_glucose", 0, 1, "ep"))
+    monkeypatch.setattr(gpor, "load_genes", small)
+    record = gpor.compute_genes(Cell("gene_glucose", 0, 1, "ep"))
     steps = {step["genes"]: step for step in record["steps"]}
     assert list(steps) == [16, 8, 4, 2, 1]
     assert steps[2]["zero_one"] < 0.15  # the two that matter are left
@@ -149,24 +150,24 @@ def test_elimination_keeps_the_genes_that_matter(monkeypatch):
 # --------------------------------------------------------------------------- command line
 
 
-@pytest.fixture
-def call():
-    """The command within this process; the tests of interruptions start real ones."""
-    typer, testing = pytest.importorskip("typer"), pytest.importorskip("typer.testing")
-    app = typer.Typer()
-    register(app)
-    return lambda *arguments: testing.CliRunner().invoke(app, list(arguments))
-
-
-def test_the_command_prints_records_as_json(tmp_path, call):
+def test_the_command_prints_records_as_json(tmp_path, capsys):
     options = ["--trials", "1", "--datasets", "three-ranks-low-noise", "--models", "ep"]
-    done = call("gpor-figure2", *options, "--output", str(tmp_path), "--json")
-    assert done.exit_code == 0, done.stderr
-    printed = json.loads(done.stdout)
+    assert main(["gpor-figure2", *options, "--output", str(tmp_path), "--json"]) == 0
+    done = capsys.readouterr()
+    printed = json.loads(done.out)
     assert printed["records"] == read_records(tmp_path / "gpor-figure2.jsonl")
     assert len(printed["records"]) == 1
-    assert "1/1" in done.stderr
-    assert "gpor-figure2.html" in done.stderr
+    assert "1/1" in done.err
+    assert "gpor-figure2.html" in done.err
+
+
+def test_names_can_be_repeated_or_separated_by_commas(tmp_path, capsys):
+    where = ["--output", str(tmp_path), "--report-only"]
+    (tmp_path / "gpor.jsonl").touch()
+    sets = ["--datasets", "stocks,diabetes", "--datasets", "abalone", "--models", "ep"]
+    assert main(["gpor-table2", *sets, *where]) == 0
+    assert main(["gpor-table2", *sets, "--datasets", "iris", *where]) == 2
+    assert "no data set ['iris'] here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -177,10 +178,17 @@ def test_the_command_prints_records_as_json(tmp_path, call):
         (["gpor-table2", "--trials", "0"], "must be at least 1"),
     ],
 )
-def test_bad_input_is_an_error_with_code_2(arguments, message, tmp_path, call):
-    done = call(*arguments, "--output", str(tmp_path / "none"))
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+def test_bad_input_is_an_error_with_code_2(arguments, message, tmp_path, capsys):
+    assert main([*arguments, "--output", str(tmp_path / "none")]) == 2
+    done = capsys.readouterr()
+    assert message in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
     assert not (tmp_path / "none").exists()
+
+
+def test_an_option_that_does_not_exist_ends_with_code_2(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["gpor-table2", "--tirals", "3"])
+    assert stopped.value.code == 2
+    assert "--tirals" in capsys.readouterr().err

@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
-import ordinalgp
-from ordinalgp.benchmark.protocol import Cell
-from ordinalgp.benchmark.runner import by_cell, cell_of, read_records, run, version_stamp
-from ordinalgp.datasets import DataUnavailableError
+from papers.data import ROOT, DataUnavailableError
+from papers.runner import Cell, by_cell, cell_of, read_records, run, version_stamp
 
-SOURCES = str(Path(ordinalgp.__file__).parents[1])
+SOURCES = os.pathsep.join(map(str, (ROOT, ROOT / "src")))
 ENVIRONMENT = os.environ | {"PYTHONPATH": SOURCES, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
 
 # ------------------------------------------------------------------- interrupted and resumed
@@ -27,8 +25,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": SOURCES, "OMP_NUM_THREADS": "1", "MPLB
 # The real command with a slow fake in place of the fit; every call leaves a line in a log.
 SCRIPT = """
 import dataclasses, time
-from ordinalgp.benchmark import experiments
-from ordinalgp.cli.benchmark import main
+from papers.__main__ import EXPERIMENTS, main
 
 def compute(cell, data_home):
     with open({log!r}, "a") as log:
@@ -36,9 +33,9 @@ def compute(cell, data_home):
     time.sleep({pause})
     return dict.fromkeys(["zero_one", "absolute", "absolute_median", "log_score"], 0.5)
 
-real = experiments.EXPERIMENTS["gpor-table2"]
-experiments.EXPERIMENTS["gpor-table2"] = dataclasses.replace(real, compute=compute)
-main()
+real = EXPERIMENTS["gpor-table2"]
+EXPERIMENTS["gpor-table2"] = dataclasses.replace(real, compute=compute)
+raise SystemExit(main())
 """
 CELLS = 2 * 20 * 2  # data sets, splits, models
 
@@ -110,7 +107,7 @@ def test_the_real_command_goes_on_after_both_signals(tmp_path):
     """Real fits: interrupted by SIGINT, then killed, then left to finish."""
     output, error = tmp_path / "out", tmp_path / "error"
     results, cells = output / "gpor-figure2.jsonl", 2 * 6 * 2
-    command = [sys.executable, "-m", "ordinalgp.benchmark", "gpor-figure2", "--trials", "6"]
+    command = [sys.executable, "-m", "papers", "gpor-figure2", "--trials", "6"]
     command += ["--models", "map,ep"]
 
     def start():

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import FrozenInstanceError
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -10,7 +9,8 @@ import scipy
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from ordinalgp.benchmark.statistics import average_ranks, compare_pairs, friedman_test, holm
+from papers.data import ROOT
+from papers.statistics import average_ranks, compare_pairs, friedman_test, holm
 
 # AUC of C4.5, with -m, with -cf and with both on 14 data sets: Table 6 of Demšar (2006). Its row
 # "voting" ranks the last two 2 and 3 although they print alike; 0.9749 is the third.
@@ -33,7 +33,7 @@ DEMSAR = np.array(
     ]
 )
 NAMES = ["C4.5", "m", "cf", "m+cf"]
-PUBLISHED = json.loads((files("ordinalgp.benchmark") / "published.json").read_text("utf-8"))
+PUBLISHED = json.loads((ROOT / "papers" / "published.json").read_text("utf-8"))
 
 
 def test_demsars_ranks_and_friedman_statistics():

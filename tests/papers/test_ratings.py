@@ -6,16 +6,21 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ordinalgp.benchmark import collaborative, movielens, one_user
-from ordinalgp.benchmark.collaborative import BiasedMeans
-from ordinalgp.benchmark.command import make_page
-from ordinalgp.benchmark.experiments import EXPERIMENTS
-from ordinalgp.benchmark.movielens import Movies, load_movies, nearest_level
-from ordinalgp.benchmark.protocol import Cell, data_folder
-from ordinalgp.benchmark.report import to_markdown
-from ordinalgp.benchmark.svm import SupportVectors
-from ordinalgp.datasets import DataUnavailableError
 from ordinalgp.kernels import Correlation
+from papers import collaborative, gpor
+from papers.__main__ import EXPERIMENTS
+from papers.collaborative import BiasedMeans
+from papers.data import (
+    LEVELS,
+    DataUnavailableError,
+    Movies,
+    data_folder,
+    load_movies,
+    nearest_level,
+)
+from papers.models import SupportVectors
+from papers.pages import make_page, to_markdown
+from papers.runner import Cell
 
 
 @pytest.mark.data
@@ -30,7 +35,7 @@ def test_the_filter_leaves_what_the_readme_says():
     assert seen.sum(axis=0).min() >= 20
     assert np.all(np.diff(seen.sum(axis=0)) <= 0)
     assert data.users[0] == 414
-    assert set(np.unique(data.stars[seen])) == set(movielens.LEVELS)
+    assert set(np.unique(data.stars[seen])) == set(LEVELS)
 
 
 def test_stars_are_rounded_within_the_scale():
@@ -68,26 +73,35 @@ def test_collaborative_models_learn_kinds_of_movies(model, monkeypatch):
     assert found["zero_one"] == found.get("zero_one_mode", found["zero_one_rounded"])
 
 
-@pytest.mark.parametrize("dataset", one_user.DATASETS)
-@pytest.mark.parametrize("model", one_user.MODELS)
+@pytest.mark.parametrize("dataset", gpor.USER_SIZES)
+@pytest.mark.parametrize("model", gpor.USER_MODELS)
 def test_one_user_is_predicted_from_the_others(model, dataset, monkeypatch):
-    if not one_user.MODELS[model].is_available:
-        pytest.skip(f"{one_user.MODELS[model].needs} is not installed")
-    monkeypatch.setattr(one_user, "load_movies", small_movies)
-    found = one_user.compute(Cell(dataset, 0, 1, model, 40))
+    if not gpor.USER_MODELS[model].is_available:
+        pytest.skip(f"{gpor.USER_MODELS[model].needs} is not installed")
+    monkeypatch.setattr(gpor, "load_movies", small_movies)
+    found = gpor.compute_user(Cell(dataset, 0, 1, model, 40))
     assert found["stars"] < 0.45  # always guessing 3 errs by about one star
-    X, y, order = one_user.load(Cell(dataset, 0, 1, model, 40))
+    X, y, order = gpor.load_user(Cell(dataset, 0, 1, model, 40))
     assert len(X) == len(y) == len(order) == np.sum(~np.isnan(small_movies().stars[:, 0]))
     assert np.isnan(X).any() == (dataset == "movielens-mean")
 
 
-def test_a_linear_machine_on_z_scores_has_the_correlation_kernel():
-    pytest.importorskip("skordinal")
+def incomplete_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 8))
     X[rng.random(X.shape) < 0.2] = np.nan
-    Z = Correlation()._z(X)
-    assert_allclose(Z @ Z.T, Correlation()(X))
+    return X
+
+
+def test_z_scores_have_the_correlation_kernel_as_inner_products():
+    X = np.vstack([incomplete_rows(), np.full(8, 3.5), np.full(8, np.nan)])
+    Z = gpor.z_scores(X)
+    assert_allclose(Z @ Z.T, Correlation()(X), atol=1e-15)
+
+
+def test_a_linear_machine_on_z_scores_has_the_correlation_kernel():
+    pytest.importorskip("skordinal")
+    Z = gpor.z_scores(incomplete_rows())
     y = np.digitize(Z[:, 0] - Z[:, 1], [-0.3, 0.3]) + 1
     machine = SupportVectors("linear").fit(Z, y)
     # The discriminant is linear in z: the library's scaling of inner products changes no value.
@@ -121,7 +135,7 @@ def test_both_treatments_of_gaps_are_shown(tmp_path):
     pytest.importorskip("matplotlib").use("Agg")
     records = [
         record(model, split, 50, 0.6, 0.5 + 0.1 * split) | {"dataset": dataset}
-        for dataset in one_user.DATASETS
+        for dataset in gpor.USER_SIZES
         for model in ("map", "ep")
         for split in (1, 2)
     ]
@@ -129,5 +143,5 @@ def test_both_treatments_of_gaps_are_shown(tmp_path):
     assert "mean, MAP" in text
     assert "low rank, EP" in text
     assert "| 50              | 2 | **0.6500±0.0707**" in text
-    (picture,) = one_user.draw(tmp_path, records)
+    (picture,) = gpor.draw_user(tmp_path, records)
     assert (tmp_path / picture.file).stat().st_size > 5_000

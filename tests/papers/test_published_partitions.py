@@ -1,6 +1,6 @@
 """Errors on the first published partitions of the paper's sets against its Table 2 (5 bins).
 
-The claim is that of the whole table (20 partitions, ``ordinalgp benchmark gpor-table2``): the
+The claim is that of the whole table (20 partitions, ``python -m papers gpor-table2``): the
 mean error is no more than one published standard deviation above the published mean; for the
 absolute error also when deciding for the median, the decision that minimises it. The first
 four partitions, two for boston_housing, give the same verdict as all 20 in every case here. Other
@@ -12,10 +12,9 @@ from functools import cache
 
 import pytest
 
-from ordinalgp.benchmark.protocol import Cell, data_folder
-from ordinalgp.benchmark.scoring import fit_and_score
-from ordinalgp.benchmark.summary import figure, published
-from ordinalgp.datasets import DataUnavailableError
+from papers.data import DataUnavailableError, data_folder
+from papers.runner import Cell, fit_and_score
+from papers.statistics import figure, published
 
 pytestmark = pytest.mark.data
 

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from benchmarks import order_active, order_readings
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from ordinalgp.benchmark import order
-from ordinalgp.benchmark.command import make_page
-from ordinalgp.benchmark.experiments import EXPERIMENTS
-from ordinalgp.benchmark.order import draw_pairs, wrong_order
-from ordinalgp.benchmark.protocol import Cell
-from ordinalgp.benchmark.report import to_markdown
+from papers import order_relations as order
+from papers.__main__ import EXPERIMENTS
+from papers.order_relations import draw_pairs, wrong_order
+from papers.pages import make_page, to_markdown
+from papers.runner import Cell
 
 
 def test_pairs_are_won_and_training_is_not_tested():
@@ -83,8 +81,7 @@ def test_noise_of_items_is_the_same_in_every_comparison():
 
 
 def asked(strategy: str, path: list[list[float]], seed: int = 1) -> dict:
-    run = {"problem": "sine", "model": "default", "strategy": strategy, "seed": seed}
-    return run | {"path": path}
+    return Cell("sine", 0, seed, f"default-{strategy}")._asdict() | {"path": path}
 
 
 def test_savings_are_read_from_the_mean_curves():
@@ -92,13 +89,13 @@ def test_savings_are_read_from_the_mean_curves():
         asked("information", [[6, 0.2], [36, 0.05]]),
         asked("prediction", [[6, 0.3], [36, 0.01]]),
         asked("random", [[6, 0.2], [60, 0.065]]),
-        asked("random", [[6, 0.1], [60, 0.1]]) | {"model": "own"},
+        asked("random", [[6, 0.1], [60, 0.1]]) | {"model": "own-random"},
     ]
     # Lines of slope -0.005 and -0.0025: each point beyond the start takes half as many.
-    for _, size, first, on in order_active.savings(records, "sine", "information"):
+    for _, size, first, on in order.savings(records, "sine", "information"):
         assert_allclose(first * size, 6 + (size - 6) / 2, atol=0.51)
         assert on == first
-    assert order_active.savings(records, "sine", "information", "own") == []
+    assert order.savings(records, "sine", "information", "own") == []
 
 
 def test_a_curve_that_rises_again_reaches_an_error_twice():
@@ -107,7 +104,7 @@ def test_a_curve_that_rises_again_reaches_an_error_twice():
         asked("information", path),
         asked("random", [[6, 0.2], [27, 0.06], [60, 0.02]]),
     ]
-    found = order_active.savings(records, "sine", "information")
+    found = order.savings(records, "sine", "information")
     shares = {size: (first, on) for _, size, first, on in found}
     assert_allclose(shares[27], [10 / 27, 26 / 27])
     assert np.all(np.isnan(shares[60]))
@@ -115,7 +112,7 @@ def test_a_curve_that_rises_again_reaches_an_error_twice():
 
 def test_pairs_drawn_with_replacement_may_be_any():
     y = np.array([3.0, 1.0, 2.0, 1.0])
-    train, test = order_readings.draw_with_replacement(y, 400, seed=0)
+    train, test = order.draw_with_replacement(y, 400, seed=0)
     assert len(train) < 400  # about a quarter are items beside themselves
     assert_allclose(len(train), 300, atol=30)
     assert np.all(y[train[:, 0]] >= y[train[:, 1]])
@@ -123,10 +120,10 @@ def test_pairs_drawn_with_replacement_may_be_any():
     assert len(np.unique(test, axis=0)) == 16
     # Right for itself; equal targets are right where the first is not better.
     utility, pairs = np.array([0.0, 5.0, 1.0, 4.0]), np.array([[0, 0], [1, 3], [3, 1], [0, 1]])
-    assert order_readings.disagreement(utility, y, pairs) == 2 / 4
+    assert order.disagreement(utility, y, pairs) == 2 / 4
 
 
 def test_the_chance_of_a_low_mean_is_that_of_the_binomial():
     errors = np.array([0.0, 1.0])
     expected = stats.binom.cdf(8, 20, 0.5)
-    assert_allclose(order_readings.chance_below(errors, 8 / 20 + 1e-9), expected, atol=5e-3)
+    assert_allclose(order.chance_below(errors, 8 / 20 + 1e-9), expected, atol=5e-3)
