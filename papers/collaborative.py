@@ -3,21 +3,19 @@
 EachMovie was withdrawn, so that figures are compared in shape, not digit by digit.
 """
 
-import warnings
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ordinalgp import CollaborativeOrdinalGP
 from ordinalgp.decisions import decide
 from papers.data import LEVELS, FloatArray, Home, IntArray, load_movies, nearest_level, star_errors
 from papers.models import Build, Model
 from papers.pages import Panel, Part, Table, counts_of, draw_curves, entries, row_of
-from papers.runner import Cell, Experiment, Record
+from papers.runner import Cell, Experiment, Record, fit_quietly
 from papers.statistics import figure, paired_difference, present, published, select, sizes_of
 
 RATERS = 100
@@ -79,9 +77,7 @@ def compute(cell: Cell, data_home: Home = None) -> Record:
     what, who = np.nonzero(seen & ~trained)
     truth = mine[what, who]
     model = MODELS[cell.model].build(cell.seed, others.shape[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # recorded
-        model.fit(raters, items, mine[items, raters], item_features=others)
+    fit_quietly(model, raters, items, mine[items, raters], item_features=others)
     if cell.model == "biased-means":
         found = star_errors(truth, rounded=nearest_level(model.predict(who, what)))
         return {**found, "zero_one": found["zero_one_rounded"], "stars": found["stars_rounded"]}
@@ -155,7 +151,7 @@ def _shape(records: Sequence[Record]) -> str:
     for measure, pairs in (("stars", collaborative), ("zero_one", collaborative + ordinal)):
         for size, (low, high) in product(SIZES["movielens"], pairs):
             found = (select(records, size=size, model=m) for m in (low, high))
-            mean, se, n = paired_difference(*found, measure)
+            mean, se, n = paired_difference(measure, *found)
             compared += n > 1
             if mean > 0:
                 lines.append(

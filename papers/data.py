@@ -433,12 +433,16 @@ class Movies:
     stars: FloatArray
 
 
-@lru_cache(maxsize=2)  # reading takes longer than many a fit
 def load_movies(data_home: Home = None) -> Movies:
     """MovieLens as in section 4 of Yu et al. (2006).
 
     Movies rated at least 50 times, then users with at least 20 ratings of these.
     """
+    return _load_movies(None if data_home is None else os.fspath(data_home))
+
+
+@lru_cache(maxsize=2)  # reading takes longer than many a fit
+def _load_movies(data_home: str | None) -> Movies:
     data = fetch_benchmark("movielens_small_ratings", data_home)
     places = [data.id_names.index(name) for name in ("movie_id", "user_id")]
     ids, stars = data.ids[:, places].astype(np.intp), data.target

@@ -10,7 +10,6 @@ no error of ours is as low as the paper's (``isbor-swd``, ``isbor-swd-inputs``).
 """
 
 import time
-import warnings
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import product
@@ -19,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
@@ -49,7 +47,7 @@ from papers.pages import (
     entries,
     mean_sd,
 )
-from papers.runner import Cell, Experiment, Record, Split, fit_and_score_split
+from papers.runner import Cell, Experiment, Record, Split, fit_and_score_split, fit_quietly
 from papers.statistics import (
     curve,
     figure,
@@ -174,7 +172,7 @@ def _errors_table(records: Sequence[Record], experiment: Experiment) -> Table:
 
 
 def _printed(table: str, dataset: str, size: int, model: str) -> Any:
-    """What the paper printed, at its own number of rows."""
+    """Figure that the paper printed, at its own number of rows."""
     if SIZES.get(dataset) != (size,):
         return None
     return published("isbor-table3")["figures"][table][dataset].get(_BESIDE.get(model, model))
@@ -294,7 +292,7 @@ def paired_lines(records: Sequence[Record]) -> list[str]:
     cells = sorted({(r["dataset"], r["size"], r["model"]) for r in select(records)})
     for dataset, size, model in cells:
         found = (select(records, dataset=dataset, size=size, model=m) for m in ("isbor", model))
-        mean, error, n = paired_difference(*found, "absolute_median")
+        mean, error, n = paired_difference("absolute_median", *found)
         if model != "isbor" and n > 1:
             text = f"- {dataset}, {size} rows, {n} splits: ISBOR less {model} {mean:+.4f}"
             lines.append(f"{text} (standard error {error:.4f})")
@@ -370,7 +368,7 @@ SWD = {
 
 
 def swd_rows(cell: Cell, y: IntArray, data: BenchmarkData | None = None) -> BoolArray:
-    """Which of the 1,000 rows are trained on; ``cell.dataset`` is the kind of the split.
+    """Training rows among the 1,000; ``cell.dataset`` is the kind of the split.
 
     750 rows drawn at random (seeds from 101 on, which no table uses; "table": the table's), drawn
     from each level by its share, the one published split of that kind, or 950 rows in 20 folds.
@@ -397,9 +395,7 @@ def _fit_swd(cell: Cell, data: BenchmarkData) -> tuple[Any, FloatArray, BoolArra
     raw = cell.model.endswith("-raw")
     X_train, X_test = (X[train], X[~train]) if raw else standardise(X, train)
     model = SWD[cell.model].build(0, X.shape[1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X_train, y[train])
+    fit_quietly(model, X_train, y[train])
     return model, X_test, ~train
 
 

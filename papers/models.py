@@ -43,7 +43,7 @@ class Model:
 
     @property
     def is_available(self) -> bool:
-        """Whether what it needs is installed."""
+        """True if what it needs is installed."""
         try:
             importlib.import_module(self.needs)
         except ImportError:
@@ -208,7 +208,8 @@ def _nnpom(seed: int, n_inputs: int) -> Any:
 
 def _svor(seed: int, n_inputs: int) -> Any:
     """Support vectors with implicit constraints; width and penalty by cross-validation."""
-    grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": [0.1 / n_inputs, 0.5 / n_inputs, 2 / n_inputs]}
+    widths = [0.1 / n_inputs, 0.5 / n_inputs, 2 / n_inputs]
+    grid: dict[str, list[Any]] = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": widths}
     return _two_folds(skordinal("SVOR", kernel="rbf"), grid, seed)
 
 

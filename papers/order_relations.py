@@ -10,8 +10,6 @@ and real comparisons (``order-real``).
 """
 
 import importlib
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -19,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import (
     RBF,
     ConstantKernel,
@@ -46,7 +43,7 @@ from papers.pages import (
     entries,
     mean_sd,
 )
-from papers.runner import Cell, Experiment, Record
+from papers.runner import Cell, Experiment, Record, fit_quietly
 from papers.statistics import figure, present, published, select, sizes_of
 
 PAIRS = {
@@ -216,11 +213,7 @@ def overall_error(utility: FloatArray, train: IntArray, test: IntArray) -> float
 def _fit(cell: Cell, X: FloatArray, pairs: IntArray) -> tuple[Any, Record]:
     """A fitted model, and what it says about its fit."""
     model = PREFERENCES[cell.model].build(cell.seed, X.shape[1])
-    begin = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # recorded below
-        model.fit(X, pairs)
-    facts: Record = {"fit_seconds": round(time.process_time() - begin, 4)}
+    facts: Record = {"fit_seconds": round(fit_quietly(model, X, pairs), 4)}
     if hasattr(model, "log_marginal_likelihood_value_"):
         facts |= {
             "evidence": float(model.log_marginal_likelihood_value_),
@@ -473,9 +466,7 @@ def compute_kernels(cell: Cell, data_home: Home = None) -> Record:
     found, proba = {}, []
     for kernel in KERNELS[cell.model]:
         model = PreferenceGP(kernel_of(kernel, X.shape[1]), noise=_kernel_noise(kernel))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X, train)
+        fit_quietly(model, X, train)
         u = model.predict(X)
         proba.append(winning(model, X, test))
         found[kernel] = probability_scores(proba[-1]) | {
@@ -491,9 +482,8 @@ def compute_kernels(cell: Cell, data_home: Home = None) -> Record:
 def _over_hyperparameters(X: FloatArray, train: IntArray, test: IntArray) -> Record:
     """Average over a grid of hyperparameters by their evidence, and the best by the test pairs."""
     d = X.shape[1]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model = PreferenceGP(kernel_of("rbf+own", d), noise=1.0).fit(X, train)
+    model = PreferenceGP(kernel_of("rbf+own", d), noise=1.0)
+    fit_quietly(model, X, train)
     lengths = np.log(d) / 2 + np.linspace(-1.5, 2.0, 7)
     evidence, proba = [], []
     for theta in product(np.linspace(-1, 9, 7), lengths, np.linspace(-5, 6, 6)):
@@ -617,9 +607,7 @@ def compute_active(cell: Cell, data_home: Home = None) -> Record:
     path: list[tuple[int, float]] = []
     while True:
         model = ASKED[cell.model].build(seed + len(pairs), X.shape[1])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            model.fit(X, pairs)
+        fit_quietly(model, X, pairs)
         path.append((len(pairs), wrong_order(model.predict(X), test)))
         if len(pairs) >= last:
             return {"path": path}
@@ -667,31 +655,36 @@ def active_page(records: Sequence[Record], experiment: Experiment) -> list[Part]
     """One row for each number of random pairs, two shares for each strategy."""
     rows = []
     for dataset, kernel in product(PLANS, _ASKING):
-        each = {s: savings(records, dataset, s, kernel) for s in STRATEGIES}
+        each = [savings(records, dataset, strategy, kernel) for strategy in STRATEGIES]
         last = PLANS[dataset].last["choice"]
-        for place, size in enumerate(PLANS[dataset].levels):
-            shares = [x for s in STRATEGIES for x in (each[s][place][2:] if each[s] else ("", ""))]
-            shown = (
-                "–" if s == "" else f"above {last / size:.0%}" if np.isnan(s) else f"{s:.0%}"
-                for s in shares
-            )
-            error = next((f"{100 * found[place][0]:.1f}" for found in each.values() if found), None)
-            rows += [entries(dataset, kernel, error, str(size), *shown)] * (error is not None)
-    shares = [f"{s}, {when}" for s in STRATEGIES for when in ("first", "from then on")]
+        for place, size in enumerate(PLANS[dataset].levels if any(each) else ()):
+            error = next(found[place][0] for found in each if found)
+            shares = [_share(found, place, last / size) for found in each]
+            texts = (f"{100 * error:.1f}", str(size), *(text for pair in shares for text in pair))
+            rows.append(entries(dataset, kernel, *texts))
+    names = [f"{s}, {when}" for s in STRATEGIES for when in ("first", "from then on")]
     note = (
         "An error that random pairs reach, their number, and the shares of it that chosen pairs "
         "need to come down to it first, and to stay there."
     )
-    header = ["data", "kernel", "error %", "random pairs", *shares]
+    header = ["data", "kernel", "error %", "random pairs", *names]
     return [Table("Comparisons saved by asking", header, rows, note)]
 
 
+def _share(found: Sequence[tuple[float, int, float, float]], place: int, most: float) -> list[str]:
+    """Both shares of one number of pairs; dashes for a strategy that was not run."""
+    if not found:
+        return ["–", "–"]
+    return [f"above {most:.0%}" if np.isnan(s) else f"{s:.0%}" for s in found[place][2:]]
+
+
 def compute_remoteness(cell: Cell, data_home: Home = None) -> Record:
-    """How far from the centre the items are that Boston is asked about after some pairs."""
+    """Mean distance from the centre of the items that Boston is asked about after some pairs."""
     X, y = load_items("boston_housing", data_home)
     radius = np.linalg.norm(X, axis=1)
     pairs, _ = draw_pairs(y, cell.size, cell.split)
-    model = PreferenceGP(_ASKING["bounded"](X.shape[1])).fit(X, pairs)
+    model = PreferenceGP(_ASKING["bounded"](X.shape[1]))
+    fit_quietly(model, X, pairs)
     new = model.suggest_pairs(X, 10, strategy=cell.model, exclude=pairs)
     return {"radius": float(radius[new].mean()), "radius_of_all": float(radius.mean())}
 
@@ -839,12 +832,11 @@ def compute_real(cell: Cell, data_home: Home = None) -> Record:
     model, X = problem.models[cell.model]
     y = np.round(2 * problem.target - 1).astype(int)
     parts, truth = [], []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for train, test in problem.folds:
-            fitted = ComparisonClassifier(model, X).fit(problem.pairs[train], y[train])
-            parts.append(fitted.category_proba(problem.pairs[test]))
-            truth.append(np.searchsorted(fitted.categories_, y[test]))
+    for train, test in problem.folds:
+        fitted = ComparisonClassifier(model, X)
+        fit_quietly(fitted, problem.pairs[train], y[train])
+        parts.append(fitted.category_proba(problem.pairs[test]))
+        truth.append(np.searchsorted(fitted.categories_, y[test]))
     proba, codes = np.vstack(parts), np.concatenate(truth)
     rows = np.arange(len(codes))
     loss = -np.log(proba[rows, codes])

@@ -18,12 +18,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, TextIO
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TextIO
 
 import joblib
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from scipy.linalg import lapack
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import train_test_split
 
 import ordinalgp
@@ -47,7 +48,6 @@ except ImportError:  # not on Windows: there two runs of one file are not told a
     fcntl = None  # type: ignore[assignment]
 
 Record = dict[str, Any]
-Compute = Callable[[Any], Record]
 
 # The sets of Tables 2 and 3 of Chu and Ghahramani (2005), in the order of their tables, which is
 # also the order of size, with the number of training rows.
@@ -89,6 +89,13 @@ class Cell(NamedTuple):
         return Cell(self.dataset, self.bins, self.split, "").seed
 
 
+class Compute(Protocol):
+    """From a cell, and the folder of the data if it is given, to what is recorded."""
+
+    def __call__(self, cell: Cell, data_home: Home = None) -> Record:
+        """Compute one cell."""
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One command: a grid of cells, a function that computes one, and one that shows them.
@@ -99,7 +106,7 @@ class Experiment:
 
     name: str
     title: str
-    compute: Callable[[Cell, Home], Record]
+    compute: Compute
     page: Callable[[Sequence[Record], "Experiment"], list[Any]]
     models: tuple[str, ...]
     """the models of the command; others of the registry can be asked for by name"""
@@ -164,7 +171,7 @@ class Experiment:
 def _chosen(
     what: str, given: Sequence[str] | None, default: Sequence[str], others: Iterable[str] = ()
 ) -> Sequence[str]:
-    """What was given, in the order of the default; what is unknown is named."""
+    """Return what was given, in the order of the default; name what is unknown."""
     if given is None:
         return default
     known = list(dict.fromkeys([*default, *others]))
@@ -277,6 +284,15 @@ def fit_and_score_split(
     }
 
 
+def fit_quietly(model: Any, *data: Any, **more: Any) -> float:
+    """Fit without warnings of convergence, which records keep; return the processor time."""
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(*data, **more)
+    return time.process_time() - begin
+
+
 def score(model: Any, data: Split, levels: IntArray) -> Record:
     """Errors and, where the model gives probabilities, scores of these."""
     if not hasattr(model, "predict_proba"):
@@ -317,7 +333,7 @@ _FACTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def _facts(model: Any) -> Record:
-    """What ours say about their fit, as far as they say it."""
+    """Facts that ours report about their fit."""
     ours = type(model).__module__.startswith("ordinalgp.")
     kept = [name for name in _FACTS if ours and hasattr(model, name)]
     said = {_FACTS[name][0]: _FACTS[name][1](getattr(model, name)) for name in kept}
@@ -342,7 +358,7 @@ def cholesky_seconds(n: int, repeats: int = 9) -> float:
 
 def run(
     cells: Iterable[Cell],
-    compute: Compute,
+    compute: Callable[[Cell], Record],
     path: Path,
     *,
     jobs: int = 1,
@@ -400,7 +416,9 @@ def run(
     return [found[cell] for cell in cells]
 
 
-def _compute(cells: Sequence[Cell], compute: Compute, jobs: int) -> Generator[Record, None, None]:
+def _compute(
+    cells: Sequence[Cell], compute: Callable[[Cell], Record], jobs: int
+) -> Generator[Record, None, None]:
     """Yield records as they are finished; joblib before 1.4 keeps the order of the cells."""
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
@@ -412,7 +430,7 @@ def _compute(cells: Sequence[Cell], compute: Compute, jobs: int) -> Generator[Re
         yield from Parallel(n_jobs=jobs, return_as=order, batch_size=1)(tasks)
 
 
-def run_cell(cell: Cell, compute: Compute) -> Record:
+def run_cell(cell: Cell, compute: Callable[[Cell], Record]) -> Record:
     """Compute one cell; an error becomes a record with its message.
 
     What a user can mend, absent data and absent libraries, is no result: it ends the run.

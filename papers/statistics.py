@@ -51,7 +51,7 @@ class Figure:
 
     @property
     def excess(self) -> float:
-        """How much worse than published, in published standard deviations; nan without them.
+        """Excess over the published mean, in published standard deviations; nan without them.
 
         A published deviation of 0 is one that was rounded away: half its last digit stands in.
         """
@@ -139,7 +139,7 @@ def score_table(
 
 
 def paired_difference(
-    first: Sequence[Record], second: Sequence[Record], measure: str
+    measure: str, first: Sequence[Record], second: Sequence[Record]
 ) -> tuple[float, float, int]:
     """Mean of the first less the second on the splits of both, its standard error, and how many."""
     one, two = ({r["split"]: r[measure] for r in records} for records in (first, second))
@@ -154,7 +154,7 @@ def paired_difference(
 
 @dataclass(frozen=True)
 class FriedmanTest:
-    """What :func:`friedman_test` returns."""
+    """Result of :func:`friedman_test`."""
 
     ranks: tuple[float, ...]
     """average rank of each model; 1 is best"""
@@ -299,7 +299,7 @@ def compare_pairs(scores: ArrayLike, models: Sequence[str]) -> tuple[PairedTest,
 
 
 def _signed_ranks(first: FloatArray, second: FloatArray) -> tuple[float, float, float]:
-    """How far the second's sum of ranks exceeds the first's, the smaller sum, and p."""
+    """Excess of the second's sum of ranks over the first's, the smaller sum, and p."""
     difference = first - second
     if not difference.any():
         half = len(difference) * (len(difference) + 1) / 4

@@ -6,6 +6,7 @@ from joblib import Parallel
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.stats import invwishart, multivariate_normal
+from tests.reference import collaborative_em as literal
 
 from ordinalgp.core.hierarchy import (
     Hyperprior,
@@ -20,7 +21,6 @@ from ordinalgp.core.hierarchy import (
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.objectives import ep_evidence
 from ordinalgp.core.raters import SharedNoise, SharedThresholds
-from tests.reference import collaborative_em as literal
 
 LIMITS = Limits(100, 1e-8)
 M, N = 7, 9

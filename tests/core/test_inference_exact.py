@@ -7,6 +7,8 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_diabetes, load_iris
+from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
+from tests.reference.sequential_ep import sequential_ep
 
 from ordinalgp.core import ep as ep_module
 from ordinalgp.core import inference
@@ -26,8 +28,6 @@ from ordinalgp.core.projections import (
     squared_lengths,
 )
 from papers.data import DataUnavailableError, data_folder
-from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
-from tests.reference.sequential_ep import sequential_ep
 
 
 def rbf(X, length_scale):
