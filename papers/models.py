@@ -180,6 +180,8 @@ class Tuned:
         search = GridSearchCV(estimator, self.grid, scoring=scorer, cv=folds, refit=False)
         self.best = search.fit(X[some], y[some]).best_params_
         self.fitted = clone(estimator).set_params(**self.best).fit(X, y)
+        if hasattr(self.fitted, "predict_proba"):
+            self.predict_proba, self.classes_ = self.fitted.predict_proba, self.fitted.classes_
         return self
 
     def predict(self, X: FloatArray) -> Any:
@@ -202,14 +204,14 @@ def _gp_classifier(seed: int, n_inputs: int) -> Any:
 
 def _nnpom(seed: int, n_inputs: int) -> Any:
     """A neural network with ordered thresholds; widths and penalties by cross-validation."""
-    grid = {"n_hidden": [5, 20], "alpha": [0.01, 0.1, 1.0]}
+    grid: dict[str, list[Any]] = {"n_hidden": [5, 20], "alpha": [0.01, 0.1, 1.0]}
     return _two_folds(skordinal("NNPOM", random_state=seed), grid, seed)
 
 
 def _svor(seed: int, n_inputs: int) -> Any:
     """Support vectors with implicit constraints; width and penalty by cross-validation."""
     widths = [0.1 / n_inputs, 0.5 / n_inputs, 2 / n_inputs]
-    grid: dict[str, list[Any]] = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": widths}
+    grid = {"C": [0.1, 1.0, 10.0, 100.0], "gamma": widths}
     return _two_folds(skordinal("SVOR", kernel="rbf"), grid, seed)
 
 

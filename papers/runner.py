@@ -335,7 +335,8 @@ _FACTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 def _facts(model: Any) -> Record:
     """Facts that ours report about their fit."""
     ours = type(model).__module__.startswith("ordinalgp.")
-    kept = [name for name in _FACTS if ours and hasattr(model, name)]
+    names = _FACTS if ours else ("log_marginal_likelihood_value_",)
+    kept = [name for name in names if hasattr(model, name)]
     said = {_FACTS[name][0]: _FACTS[name][1](getattr(model, name)) for name in kept}
     return {k: v for k, v in said.items() if not (isinstance(v, float) and math.isnan(v))}
 
