@@ -1,12 +1,9 @@
 """SparseBayesOrdinalClassifier: scikit-learn's contract, sparsity, growth, limits, messages."""
 
-import io
-import json
 import pickle
 import subprocess
 import sys
 import warnings
-import zipfile
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.model_files import spoil
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier
@@ -437,29 +435,6 @@ def test_saved_models_predict_the_same_and_go_on(tmp_path):
     model.partial_fit(X[100:], y[100:])
     assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-
-
-def spoil(path, name, value):
-    """Replace an array of a model file, or an entry of its document."""
-    with zipfile.ZipFile(path) as archive:
-        members = {member: archive.read(member) for member in archive.namelist()}
-    if isinstance(value, np.ndarray):
-        content = io.BytesIO()
-        np.save(content, value)
-        assert f"arrays/result.model.{name}.npy" in members
-        members[f"arrays/result.model.{name}.npy"] = content.getvalue()
-    else:
-        document = json.loads(members["model.json"])
-        place = document["result"]["fields"]["model"]["fields"]
-        *way, last = name.split(".")
-        for step in way:
-            place = place[step]["fields"]
-        assert last in place
-        place[last] = value
-        members["model.json"] = json.dumps(document).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for member, content in members.items():
-            archive.writestr(member, content)
 
 
 @pytest.mark.parametrize(

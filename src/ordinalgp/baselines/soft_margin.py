@@ -16,14 +16,13 @@ factorisation of the size of the features per step, some 20 steps, whatever the 
    2007.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.linalg import scaled_solver
 
 _STEP_SHARE = 0.995  # of the longest step that stays inside
 _MOST_STALLED_STEPS = 15  # that do not halve the error: nothing is left to gain
@@ -175,7 +174,7 @@ def _gap(A: _Constraints, now: _Iterate, margin: FloatArray) -> float:
 
 def _step(A: _Constraints, now: _Iterate, dual: FloatArray, primal: FloatArray) -> _Iterate:
     theta = 1.0 / (now.slack / now.alpha + now.short / now.rest)
-    solve, k = _solver(A.normal(theta)), len(now.alpha)
+    solve, k = scaled_solver(A.normal(theta)), len(now.alpha)
 
     def direction(wanted: FloatArray) -> _Iterate:
         """Newton's, towards products of these values; rows eliminated, then x."""
@@ -193,19 +192,3 @@ def _step(A: _Constraints, now: _Iterate, dual: FloatArray, primal: FloatArray) 
     bend = np.concatenate([first.alpha * first.slack, first.rest * first.short])
     d = direction(mean * (ahead / mean) ** 3 - products - bend)
     return now.moved(d, min(1.0, _STEP_SHARE * now.longest(d)))
-
-
-def _solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Cholesky of a positive definite matrix whose rows differ by many powers of ten.
-
-    Near the solution a few rows bind without bound and rounding can cost definiteness; a share of
-    the diagonal brings it back, and the next step corrects the direction.
-    """
-    scale = 1 / np.sqrt(np.diagonal(matrix))
-    matrix = scale[:, None] * matrix * scale
-    for share in (0.0, 1e-14, 1e-12, 1e-10):
-        matrix.flat[:: len(matrix) + 1] = 1.0 + share
-        factor, info = lapack.dpotrf(matrix, lower=1)
-        if info == 0:
-            break
-    return lambda b: scale * lapack.dpotrs(factor, scale * b, lower=1)[0]
