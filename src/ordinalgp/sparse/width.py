@@ -118,6 +118,15 @@ class WidthStart:
 
 
 @dataclass(frozen=True, eq=False)
+class WidthTrial:
+    """A width, its criterion and the result behind it."""
+
+    width: float
+    value: float
+    result: Any
+
+
+@dataclass(frozen=True, eq=False)
 class WidthSearch:
     """Searches among the widths of several families, all on the same rows."""
 
@@ -193,7 +202,7 @@ class WidthSearch:
 
     def maximise(
         self, trial: Callable[[float], tuple[float, Any]], start: float, stage: WidthStage
-    ) -> tuple[FloatArray, "WidthTrial"]:
+    ) -> tuple[FloatArray, WidthTrial]:
         """Maximise over the grid of a stage, in powers of two of ``start``, and around its best.
 
         The grid grows where its best is at an end. ``trial(width)`` returns the criterion and the
@@ -231,15 +240,6 @@ class WidthSearch:
         tell(best, done=True)
         path = [(seen[power].width, seen[power].value) for power in sorted(seen)]
         return np.array(path), seen[best]
-
-
-@dataclass(frozen=True, eq=False)
-class WidthTrial:
-    """A width, its criterion and the result behind it."""
-
-    width: float
-    value: float
-    result: Any
 
 
 def _typical_distance(family: type[Kernel], inputs: FloatArray) -> float:
