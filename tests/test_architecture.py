@@ -141,8 +141,9 @@ def test_core_knows_scikit_learns_kernels_and_nothing_else_of_it(name):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_extras_are_imported_on_use(name):
-    """Only numpy, scipy, scikit-learn and joblib are there in every installation."""
-    always = {"numpy", "scipy", "sklearn", "joblib"} | set(sys.stdlib_module_names)
+    """Only the core dependencies are there in every installation."""
+    always = {"numpy", "scipy", "sklearn", "joblib", "threadpoolctl"}
+    always |= set(sys.stdlib_module_names)
     if name.startswith("cli.") and name != "cli.main":
         always |= {"typer", "rich"}  # the commands, which main imports on use
     assert foreign(SOURCES[name], when="at once") <= always

@@ -11,9 +11,6 @@ violation is exact.
 
 Solved in w and b by a primal-dual interior point method (Mehrotra's predictor and corrector): one
 factorisation of the size of the features per step, some 20 steps, whatever the number of rows.
-
-.. [Chu07] W. Chu and S. S. Keerthi, "Support vector ordinal regression", Neural Computation 19,
-   2007.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -138,7 +138,7 @@ class Task(KernelTask):
         """The objective at the task's own hyperparameters, without its gradient."""
         problem = self.problem()
         found = self.infer(problem, start)
-        return _OBJECTIVES[self.objective][1](problem, found).value, found
+        return _value(_OBJECTIVES[self.objective][1](problem, found)), found
 
     prior_mean: ClassVar[float] = 0.0
 
@@ -175,14 +175,17 @@ class Task(KernelTask):
         found = _OBJECTIVES[self.objective][1](problem, task.infer(problem, start))
         slope = kernel_slope(task.kernel, self.X, found.upstream, problem.K, workspace)
         gradient = np.concatenate([slope, found.d_likelihood])
-        return Step(found.value, gradient, found.approximation.start)
+        return Step(_value(found), gradient, found.approximation.start)
+
+
+def _value(evaluation: Evaluation) -> float:
+    """The objective; minus infinity where rounding left nothing of it, so that a search turns."""
+    return evaluation.value if evaluation.approximation.has_evidence else -np.inf
 
 
 def objective_named(inference: str, objective: str = "evidence") -> ObjectiveName:
     """The objective that the estimators' two words mean."""
-    name = f"{inference} {objective}"
-    assert name in _OBJECTIVES
-    return cast(ObjectiveName, name)
+    return next(name for name in _OBJECTIVES if name == f"{inference} {objective}")
 
 
 @dataclass(frozen=True, eq=False)

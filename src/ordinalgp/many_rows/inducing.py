@@ -9,14 +9,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
-from ordinalgp.core.linalg import pivoted_cholesky
+from ordinalgp.core.linalg import factor_with_nugget, invert_lower, pivoted_cholesky
 
-_FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the kernel's mean variance
 _STEPS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
 
 
@@ -40,15 +39,7 @@ class Inducing:
     @cached_property
     def factor(self) -> FloatArray:
         """L with L L' = K_zz, plus the smallest nugget that makes it positive definite."""
-        K = kernel_matrix(self.kernel, self.Z)
-        scale, nugget = max(float(np.mean(np.diagonal(K))), np.finfo(float).tiny), 0.0
-        while nugget <= _LARGEST_NUGGET:
-            K.flat[:: len(K) + 1] += nugget * scale
-            factor, info = lapack.dpotrf(K.T, lower=1, clean=1)
-            if info == 0:
-                return np.asarray(factor)
-            nugget = max(_FIRST_NUGGET, 10.0 * nugget)
-        raise np.linalg.LinAlgError("the kernel matrix of the inducing points is not finite")
+        return factor_with_nugget(kernel_matrix(self.kernel, self.Z))
 
     @cached_property
     def inverse_factor(self) -> FloatArray:
@@ -94,12 +85,6 @@ class Inducing:
         upstream = blas.dtrsm(-0.5, self.factor, half, lower=1, side=1)
         upstream = np.ascontiguousarray((upstream + upstream.T) / 2)
         return contract(self.kernel, self.Z, upstream)
-
-
-def invert_lower(L: FloatArray) -> FloatArray:
-    """The inverse of a lower triangle."""
-    inverse, _ = lapack.dtrtri(L, lower=1)
-    return np.ascontiguousarray(inverse)
 
 
 def multiply_lower(M: FloatArray, B: FloatArray) -> FloatArray:

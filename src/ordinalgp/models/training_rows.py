@@ -40,7 +40,7 @@ def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any)
     used, left_out = weights > 0, X[weights <= 0]
     observation = np.full(len(X), -1, dtype=np.intp)
     X, codes, weights = X[used], codes[used], weights[used]
-    inputs, of_row = _distinct_inputs(X, kernel)
+    inputs, of_row = distinct_inputs(X, kernel)
     pairs, which = np.unique(np.column_stack([of_row, codes]), axis=0, return_inverse=True)
     which = which.ravel()
     observation[used] = which
@@ -48,7 +48,8 @@ def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any)
     return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, observation, left_out)
 
 
-def _distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:
+def distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:
+    """Distinct rows of ``X``, sorted, and the place of each row among them."""
     # White noise gives equal inputs latent values of their own; gaps (NaN) never compare equal.
     white = kernel(X[:1])[0, 0] != kernel(X[:1], X[:1])[0, 0]
     if white or np.isnan(X).any():

@@ -8,7 +8,6 @@ they may hold. An estimator keeps its result in ``_result`` and takes one back b
 
 import json
 import os
-from functools import cache
 from importlib import import_module
 from os import PathLike
 from typing import Any
@@ -97,7 +96,7 @@ def _read(file: Any) -> Any:
     try:
         archive = Archive.read(file.read())
         document = _checked(archive.document())
-        return Decoder(cache(archive.array)).estimator(document)
+        return Decoder(archive.array).estimator(document)
     except (Refused, MemoryError):
         raise
     except Exception as error:  # by zipfile, json, numpy or the estimator, whatever it met

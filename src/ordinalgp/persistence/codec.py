@@ -111,8 +111,13 @@ def _is_fitted(estimator: Any) -> bool:
 class StoredArray(Protocol):
     """An array in a file, its header read and nothing else."""
 
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape by the header."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type by the header."""
 
     def read(self) -> NDArray[Any]:
         """Read the values."""
@@ -169,7 +174,7 @@ class Decoder:
         """An instance of the class with this tag, every field checked."""
         cls = class_of(tag)
         form: Any = record_of(cls)
-        if tag.startswith("estimator.") or not is_dataclass(form):
+        if tag.startswith("estimator."):
             raise ValueError(f"{tag} is no record")
         names = saved_fields(form)
         if set(items) != set(names):

@@ -10,11 +10,11 @@ from scipy import sparse
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.projections import Differences, Projection, SparseProjection
 from ordinalgp.validation.labels import (
-    _check_categories,
-    _declared_order,
-    _label_values,
-    _show,
+    check_categories,
     class_positions,
+    declared_order,
+    label_values,
+    show,
 )
 
 _WINS = np.array([-1, 1])
@@ -50,11 +50,11 @@ def check_items(names: Any) -> NDArray[Any]:
             "kernel='independent' takes no features: X must be the number of items or a list of "
             f"their names, but has shape {values.shape}. For features use another kernel."
         )
-    values = _label_values(names, "X")
+    values = label_values(names, "X")
     distinct, counts = np.unique(values, return_counts=True)
     if (counts > 1).any():
         raise ValueError(
-            f"X must name each item once, but repeats {_show(distinct[counts > 1])}. "
+            f"X must name each item once, but repeats {show(distinct[counts > 1])}. "
             "Remove the repetition."
         )
     if len(values) == 0:
@@ -82,15 +82,15 @@ def check_comparisons(
 def _look_up(pairs: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
     if names is None:
         raise ValueError(
-            f"comparisons must be row numbers of X, but holds {_show(pairs[0])}. Names of items "
+            f"comparisons must be row numbers of X, but holds {show(pairs[0])}. Names of items "
             "are known only with kernel='independent', where X is the list of them."
         )
     found = class_positions(names, pairs.ravel()).reshape(pairs.shape)
     if (found < 0).any():
         row, col = np.argwhere(found < 0)[0]
         raise ValueError(
-            f"comparisons[{row}, {col}] is {_show(pairs[row, [col]])}, which is not an item of "
-            f"X ({_show(names)}). Add it to X or drop this comparison."
+            f"comparisons[{row}, {col}] is {show(pairs[row, [col]])}, which is not an item of "
+            f"X ({show(names)}). Add it to X or drop this comparison."
         )
     return found
 
@@ -122,14 +122,14 @@ def encode_outcomes(outcomes: Any, levels: Any, n: int, name: str = "outcomes") 
     if outcomes is None:
         ranked = _WINS if levels is None else _check_levels(levels, np.asarray(levels))
         return Outcomes(ranked, np.full(n, len(ranked) - 1))
-    values = _label_values(outcomes, name)
+    values = label_values(outcomes, name)
     if len(values) != n:
         raise ValueError(
             f"{name} must have one entry for each of the {n} comparisons, but has {len(values)}."
         )
     if values.dtype.kind == "b" and levels is None:
         values = np.where(values, 1, -1)  # whether the left was preferred
-    declared = _declared_order(outcomes)
+    declared = declared_order(outcomes)
     if levels is not None or declared is not None:
         ranked = _check_levels(declared if levels is None else levels, np.unique(values))
     else:
@@ -141,7 +141,7 @@ def encode_outcomes(outcomes: Any, levels: Any, n: int, name: str = "outcomes") 
 
 def _check_levels(levels: Any, values: NDArray[Any]) -> NDArray[Any]:
     try:
-        return _check_categories(levels, values)
+        return check_categories(levels, values)
     except ValueError as error:
         raise ValueError(str(error).replace("categories", "levels")) from None
 
@@ -159,8 +159,8 @@ def _reject_unknown(
             "levels=[0, 0.5, 1] or levels=['worse', 'same', 'better']."
         )
         raise ValueError(
-            f"{name} must be among [{_show(ranked)}], but row {unknown[0]} is "
-            f"{_show(values[unknown[:1]])} ({len(unknown)} such rows in all). {advice}"
+            f"{name} must be among [{show(ranked)}], but row {unknown[0]} is "
+            f"{show(values[unknown[:1]])} ({len(unknown)} such rows in all). {advice}"
         )
 
 
@@ -195,7 +195,7 @@ def reject_all_ties(outcomes: Outcomes, weights: FloatArray) -> None:
     middle = (len(outcomes.levels) - 1) / 2
     if (outcomes.codes[weights > 0] == middle).all():
         raise ValueError(
-            f"Every comparison is a tie ({_show(outcomes.levels[[int(middle)]])}), so nothing "
+            f"Every comparison is a tie ({show(outcomes.levels[[int(middle)]])}), so nothing "
             "tells the items apart or how wide a tie is. Add comparisons that were won."
         )
 

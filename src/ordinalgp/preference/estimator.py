@@ -1,18 +1,32 @@
 """Learning from comparisons: ``PreferenceGP``."""
 
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process.kernels import RBF
-from sklearn.utils.validation import validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, LABELS, Axes, FloatArray, IntArray
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.projections import Differences, SparseProjection
 from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
-from ordinalgp.models.training_rows import _distinct_inputs
+from ordinalgp.models.base import restore_on_error
+from ordinalgp.models.default_kernel import starting_kernel
+from ordinalgp.models.exact import (
+    ExactGP,
+    RowIndex,
+    SearchOptions,
+    check_inference,
+    check_search,
+)
+from ordinalgp.models.training_rows import distinct_inputs
+from ordinalgp.persistence import save, saved_as
 from ordinalgp.preference.comparisons import (
     Observations,
     Outcomes,
@@ -24,23 +38,99 @@ from ordinalgp.preference.comparisons import (
     merge_relations,
     reject_all_ties,
 )
-from ordinalgp.preference.predictions import UtilityPredictions
-from ordinalgp.preference.ranking import Ranking
-from ordinalgp.preference.state import PreferenceState
-from ordinalgp.preference.symmetric_probit import SymmetricProbit
-from ordinalgp.validation.labels import _label_values, class_positions
+from ordinalgp.preference.pairs import pair_moments, pair_probabilities
+from ordinalgp.preference.ranking import Ranking, best_probabilities
+from ordinalgp.preference.suggestions import Candidates, most_informative, most_predictive
+from ordinalgp.preference.symmetric_thresholds import (
+    SymmetricLogit,
+    SymmetricProbit,
+    SymmetricThresholds,
+)
+from ordinalgp.runtime.progress import reporter
+from ordinalgp.validation.labels import class_positions, label_values
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import allows_missing, check_number, check_option
+from ordinalgp.validation.options import (
+    allows_missing,
+    check_number,
+    check_option,
+    check_whole,
+)
 from ordinalgp.validation.weights import check_weights
-
-__all__ = ["PreferenceGP", "Ranking"]
 
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
 _START_NOISE = float(np.exp(-0.5))
+_LIKELIHOODS: dict[str, type[SymmetricThresholds]] = {
+    "probit": SymmetricProbit,
+    "logit": SymmetricLogit,
+}
+_STRATEGIES = {"information": most_informative, "prediction": most_predictive}
 
 
-class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
+@dataclass(frozen=True, eq=False)
+class SparseRecord:
+    """The rows of a sparse matrix, as a file holds them."""
+
+    columns: Annotated[IntArray, Axes("entries", 0, "N")]
+    coefficients: Annotated[FloatArray, Axes("entries", *FINITE)]
+    lengths: Annotated[IntArray, Axes("M", 0)]
+    """entries of each row"""
+    n_columns: Annotated[int, Axes(low=1)]
+
+    @classmethod
+    def of(cls, projection: SparseProjection) -> Self:
+        """The record of a projection."""
+        matrix = sparse.csr_array(projection.matrix)
+        columns, lengths = matrix.indices.astype(np.intp), np.diff(matrix.indptr).astype(np.intp)
+        return cls(columns, matrix.data, lengths, matrix.shape[1])
+
+    def restored(self) -> SparseProjection:
+        """The projection again."""
+        if np.sum(self.lengths) != len(self.columns):
+            raise ValueError("the rows of the sparse matrix disagree")
+        ends = np.concatenate([[0], np.cumsum(self.lengths)])
+        shape = (len(self.lengths), self.n_columns)
+        matrix = sparse.csr_array((self.coefficients, self.columns, ends), shape=shape)
+        return SparseProjection(matrix)
+
+
+saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
+saved_as("projection.differences", record=SparseRecord)(Differences)
+saved_as("likelihood.symmetric_probit")(SymmetricProbit)
+saved_as("likelihood.symmetric_logit")(SymmetricLogit)
+
+
+@saved_as("labels.items")
+@dataclass(frozen=True, eq=False)
+class ItemSignature:
+    """Items and outcomes that a model of comparisons was fitted on."""
+
+    levels: Annotated[NDArray[Any], Axes("r", kinds=LABELS)]
+    """outcomes, from "right much preferred" to "left much preferred\""""
+    names: Annotated[NDArray[Any], Axes("items", kinds=LABELS)]
+    """names of items without features, or none"""
+    n_features: int
+    feature_names: Annotated[NDArray[Any], Axes("names", kinds="O")]
+
+    def check(self, model: ExactGP, named: bool) -> None:
+        """Raise ValueError unless the parts of a saved model agree."""
+        fits = len(self.levels) >= 2 and len(self.feature_names) in (0, self.n_features)
+        if not fits or len(self.names) != (len(model.task.X) if named else 0):
+            raise ValueError("the items and the rest of the model disagree")
+        model.check(self.n_features, len(self.levels))
+
+
+@saved_as("result.preference")
+@dataclass(frozen=True, eq=False)
+class PreferenceResult:
+    """The result of a fit: what it was fitted on, and the model of the utilities."""
+
+    signature: ItemSignature
+    model: ExactGP
+
+
+@saved_as("estimator.preference")
+class PreferenceGP(BaseEstimator):
     """Utility of items, learned from comparisons of pairs.
 
     Every item has a utility with a Gaussian process prior over the items' features. A comparison
@@ -53,6 +143,10 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
         Covariance of the utility. None is the Gaussian kernel with unit variance and squared
         length scale equal to the number of features at the start, meant for standardised inputs.
         "independent" is for items without features: ``X`` is then their number, or their names.
+    likelihood : {"probit", "logit"} or likelihood object, default="probit"
+        Noise of a comparison: normal, or logistic (Bradley-Terry), whose expectations are taken by
+        quadrature. An object of ``ordinalgp.preference.symmetric_thresholds`` is where the search
+        begins; it then has the noise and the levels, and ``noise`` is not used.
     inference : {"ep", "laplace"}, default="ep"
         Expectation propagation, or Laplace's approximation at the posterior mode.
     levels : sequence, default=None
@@ -82,7 +176,7 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
     ----------
     kernel_ : scikit-learn kernel
         The kernel with its hyperparameters found.
-    likelihood_ : SymmetricProbit
+    likelihood_ : likelihood object
         The likelihood of a comparison, with its parameters found.
     noise_ : float
         Standard deviation of one item's noise: a difference carries ``2 * noise_**2``.
@@ -138,12 +232,13 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
     ['Ajax', 'Celtic', 'Bayern']
     """
 
-    _kernel_words = ("independent",)
+    _result: PreferenceResult
 
     def __init__(
         self,
         kernel: Any = None,
         *,
+        likelihood: Any = "probit",
         inference: str = "ep",
         levels: Any = None,
         noise: Any = "learned",
@@ -157,6 +252,7 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
+        self.likelihood = likelihood
         self.inference = inference
         self.levels = levels
         self.noise = noise
@@ -194,18 +290,17 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
         PreferenceGP
             The fitted estimator itself.
         """
-        return self._unless_it_fails(self._fit_comparisons, X, comparisons, outcomes, sample_weight)
-
-    def _fit_comparisons(self, X: Any, comparisons: Any, outcomes: Any, sample_weight: Any) -> Self:
-        items, kernel, item_of_row = self._read_items(X)
-        names = getattr(self, "items_", None)
-        pairs = check_comparisons(comparisons, len(item_of_row), names)
-        coded = encode_outcomes(outcomes, self.levels, len(pairs))
-        weights = check_weights(sample_weight, len(pairs))
-        sides = "alike" if self.position_bias == "none" else "apart"
-        pairs = item_of_row[pairs]
-        observed = merge_comparisons(pairs, coded, weights, len(items), sides=sides)
-        return self._fit(items, kernel, observed, coded, weights)
+        with restore_on_error(self):
+            items, kernel, item_of_row = self._read_items(X)
+            names = self.items_ if self._named else None
+            pairs = check_comparisons(comparisons, len(item_of_row), names)
+            outcome = encode_outcomes(outcomes, self.levels, len(pairs))
+            weights = check_weights(sample_weight, len(pairs))
+            sides = "alike" if self.position_bias == "none" else "apart"
+            pairs = item_of_row[pairs]
+            observed = merge_comparisons(pairs, outcome, weights, len(items), sides=sides)
+            self._keep(self._learn(items, kernel, observed, outcome, weights))
+        return self
 
     def fit_relations(self, X: Any, A: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find hyperparameters and posterior from relations between any number of items.
@@ -231,57 +326,56 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
         PreferenceGP
             The fitted estimator itself.
         """
-        return self._unless_it_fails(self._fit_relations, X, A, y, sample_weight)
+        with restore_on_error(self):
+            items, kernel, item_of_row = self._read_items(X)
+            matrix = check_relations(A, len(item_of_row))
+            rows = np.arange(len(item_of_row))
+            shape = (len(rows), len(items))
+            fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)), shape=shape)
+            outcome = encode_outcomes(y, self.levels, matrix.shape[0], "y")
+            weights = check_weights(sample_weight, matrix.shape[0])
+            observed = merge_relations(sparse.csr_array(matrix @ fold), outcome, weights)
+            self._keep(self._learn(items, kernel, observed, outcome, weights))
+        return self
 
-    def _fit_relations(self, X: Any, A: Any, y: Any, sample_weight: Any) -> Self:
-        items, kernel, item_of_row = self._read_items(X)
-        matrix = check_relations(A, len(item_of_row))
-        rows = np.arange(len(item_of_row))
-        shape = (len(rows), len(items))
-        fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)), shape=shape)
-        coded = encode_outcomes(y, self.levels, matrix.shape[0], "y")
-        weights = check_weights(sample_weight, matrix.shape[0])
-        observed = merge_relations(sparse.csr_array(matrix @ fold), coded, weights)
-        return self._fit(items, kernel, observed, coded, weights)
-
-    def _read_items(self, X: Any) -> tuple[FloatArray, Any, IntArray]:
-        """Distinct items, the kernel at the start, and which item each row of X is."""
-        self._check_parameters()
-        for name in ("items_", "feature_names_in_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        if self._nameless:
-            rows = self._check_inputs(X, reset=True)
-        else:
-            self.items_ = check_items(X)
-            rows, self.n_features_in_ = np.arange(float(len(self.items_)))[:, None], 1
-        kernel = self._starting_kernel(rows)
-        items, item_of_row = _distinct_inputs(rows, kernel)
-        check_memory(len(items))
-        return items, kernel, item_of_row
-
-    def _fit(
-        self,
-        items: FloatArray,
-        kernel: Any,
-        observed: Observations,
-        outcomes: Outcomes,
-        weights: FloatArray,
-    ) -> Self:
-        reject_all_ties(outcomes, weights)
-        self.levels_ = outcomes.levels
-        task = self._task(items, kernel, observed, len(outcomes.levels))
-        return self._settle(task, self._maximise(task))
+    @property
+    def _named(self) -> bool:
+        """Whether items are told apart by names, not by features."""
+        return isinstance(self.kernel, str)
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        check_search(self, words=("independent",))
+        check_inference(self)
+        if isinstance(self.likelihood, str):
+            check_option("likelihood", self.likelihood, tuple(_LIKELIHOODS))
+        elif not isinstance(self.likelihood, SymmetricThresholds):
+            raise TypeError(
+                f"likelihood must be one of {', '.join(map(repr, _LIKELIHOODS))} or an object of "
+                f"SymmetricThresholds, but {self.likelihood!r:.80} was given."
+            )
         check_option("position_bias", self.position_bias, ("none", "learned"))
         if isinstance(self.noise, str):
             check_option("noise", self.noise, ("learned",))
         else:
             check_number("noise", self.noise, above=0)
 
+    def _read_items(self, X: Any) -> tuple[FloatArray, Any, IntArray]:
+        """Distinct items, the kernel at the start, and which item each row of X is."""
+        self._check_parameters()
+        for name in ("items_", "feature_names_in_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if self._named:
+            self.items_ = check_items(X)
+            rows, self.n_features_in_ = np.arange(float(len(self.items_)))[:, None], 1
+        else:
+            rows = self._check_inputs(X, reset=True)
+        kernel = Independent() if self._named else starting_kernel(self.kernel, rows)
+        items, item_of_row = distinct_inputs(rows, kernel)
+        check_memory(len(items))
+        return items, kernel, item_of_row
+
     def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
-        if not self._nameless:
+        if self._named:
             return self._item_numbers(X)
         gaps = self.kernel is not None and allows_missing(self.kernel)
         checked: FloatArray = validate_data(
@@ -296,49 +390,301 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
     def _item_numbers(self, X: Any) -> FloatArray:
         """Each name's place among the items of fit; new names get numbers of their own."""
         whole = isinstance(X, int | np.integer)
-        names = check_items(X) if whole else _label_values(X, "X")
+        names = check_items(X) if whole else label_values(X, "X")
         numbers = class_positions(self.items_, names)
         new = numbers < 0
         _, which = np.unique(names[new], return_inverse=True)
         numbers[new] = len(self.items_) + which.ravel()
         return numbers.astype(float)[:, None]
 
-    def _starting_kernel(self, X: FloatArray) -> Any:
-        if isinstance(self.kernel, str):
-            return Independent()
-        if self.kernel is not None:
-            return self.kernel.clone_with_theta(self.kernel.theta)
-        return RBF(np.sqrt(X.shape[1]), length_scale_bounds=(1e-3, 1e5))
+    def _learn(
+        self,
+        items: FloatArray,
+        kernel: Any,
+        observed: Observations,
+        outcome: Outcomes,
+        weights: FloatArray,
+    ) -> PreferenceResult:
+        reject_all_ties(outcome, weights)
+        task = self._first_task(items, kernel, observed, len(outcome.levels))
+        options = SearchOptions.of(self, reporter(self.verbose))
+        found = options.search(task, options.starts(task, default=self.kernel is None))
+        none = RowIndex(np.empty(0, dtype=np.intp), items[:0])
+        signature = ItemSignature(
+            outcome.levels,
+            getattr(self, "items_", np.empty(0)),
+            self.n_features_in_,
+            getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+        )
+        return PreferenceResult(signature, ExactGP.infer(task, none, found))
 
-    def _task(self, items: FloatArray, kernel: Any, observed: Observations, n_levels: int) -> Task:
-        smoothing, objective = objective_named(self.inference, "evidence")
+    def _first_task(
+        self, items: FloatArray, kernel: Any, observed: Observations, n_levels: int
+    ) -> Task:
+        """The task at the start of the search."""
         counts = np.bincount(observed.codes, observed.counts, minlength=n_levels).astype(float)
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
-        free = isinstance(self.noise, str)
-        likelihood = SymmetricProbit.from_counts(
+        return Task(
+            items,
+            kernel,
+            self._starting_likelihood(counts, latent_var),
+            observed.projection,
+            observed.codes,
+            observed.counts,
+            objective=objective_named(self.inference),
+            max_sweeps=self.max_sweeps,
+            tol=float(self.tol),
+        )
+
+    def _starting_likelihood(self, counts: FloatArray, latent_var: float) -> SymmetricThresholds:
+        """The likelihood at the start, of the observed frequencies of levels or as given."""
+        if not isinstance(self.likelihood, str):
+            given: SymmetricThresholds = self.likelihood
+            if given.n_levels != len(counts):
+                raise ValueError(
+                    f"likelihood is for {given.n_levels} levels, but there are {len(counts)}. "
+                    "Give one with as many, or a word."
+                )
+            return given
+        cls, free = _LIKELIHOODS[self.likelihood], isinstance(self.noise, str)
+        start = _START_NOISE * np.sqrt(latent_var)
+        return cls.from_counts(
             counts,
-            _START_NOISE * np.sqrt(latent_var) if free else float(self.noise),
+            start if free else float(self.noise),
             latent_var,
             biased=self.position_bias == "learned",
             free_noise=free,
         )
-        return Task(
-            items,
-            kernel,
-            likelihood,
-            observed.projection,
-            observed.codes,
-            observed.counts,
-            smoothing=smoothing,
-            objective=objective,
-            max_sweeps=self.max_sweeps,
-            tol=self.tol,
-        )
 
-    def _name_likelihood(self, task: Task) -> None:
-        self.kernel_, self.likelihood_ = task.kernel, cast(SymmetricProbit, task.likelihood)
+    def _keep(self, result: PreferenceResult) -> None:
+        """Set everything that follows from a result: the one place where a fit leaves traces."""
+        at, model = result.signature, result.model
+        self._result, self.levels_, self.n_features_in_ = result, at.levels, at.n_features
+        if self._named:
+            self.items_ = at.names
+        if len(at.feature_names):
+            self.feature_names_in_ = at.feature_names
+        self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         self.noise_, self.margins_ = self.likelihood_.noise, self.likelihood_.margins
         self.position_bias_ = self.likelihood_.bias
+        self.log_marginal_likelihood_value_ = model.summary.value
+        self.evidence_path_ = model.summary.path
+        self.converged_, self.n_iter_ = model.summary.converged, model.summary.n_iter
+
+    def _restore(self, result: Any) -> None:
+        """Become the fitted estimator of a file."""
+        if not isinstance(result, PreferenceResult):
+            raise ValueError("the result is not one of comparisons")
+        self._check_parameters()
+        result.signature.check(result.model, self._named)
+        self._keep(result)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result."""
+        return hasattr(self, "_result")
+
+    # --------------------------------------------------------------------- prediction
+
+    def predict(self, X: Any) -> FloatArray:
+        """Expected utility of items; the larger, the more preferred.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items, known or new; names with ``kernel="independent"``.
+
+        Returns
+        -------
+        ndarray of shape (n_items,)
+            Relative to the prior mean of 0.
+        """
+        return self.latent_mean_and_variance(X)[0]
+
+    def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance of the utility of each item.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items, known or new; names with ``kernel="independent"``.
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n_items,)
+            On the scale of ``margins_``, without the noise of a comparison.
+        """
+        check_is_fitted(self)
+        found = self._result.model.latent(self._check_inputs(X, reset=False))
+        return found.mean, found.var
+
+    def latent_mean_and_covariance(self, X: Any) -> tuple[FloatArray, FloatArray]:
+        """Joint posterior of the utilities of items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items, known or new; names with ``kernel="independent"``.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_items,)
+            Expected utilities.
+        covariance : ndarray of shape (n_items, n_items)
+            Comparisons make utilities dependent, so differences are often known much better than
+            the utilities themselves.
+        """
+        check_is_fitted(self)
+        return self._result.model.joint(self._check_inputs(X, reset=False))
+
+    def comparison_proba(self, X_left: Any, X_right: Any) -> FloatArray:
+        """Probability of each outcome of comparisons.
+
+        Parameters
+        ----------
+        X_left, X_right : array-likes of shape (n_comparisons, n_features)
+            The two items of each comparison; names with ``kernel="independent"``.
+
+        Returns
+        -------
+        ndarray of shape (n_comparisons,) or (n_comparisons, n_levels)
+            With two levels P(left preferred); with more one column for each of ``levels_``.
+        """
+        check_is_fitted(self)
+        left, right = (self._check_inputs(X, reset=False) for X in (X_left, X_right))
+        if len(left) != len(right):
+            raise ValueError(
+                f"X_left and X_right must have one row for each comparison, but have {len(left)} "
+                f"and {len(right)} rows."
+            )
+        rows, which = distinct_inputs(np.concatenate([left, right]), self.kernel_)
+        at = pair_moments(self._result.model, rows, which.reshape(2, -1).T)
+        proba: FloatArray = self.likelihood_.probabilities(at.mean, at.var)
+        return proba[:, 1] if len(self.levels_) == 2 else proba
+
+    def score(
+        self, X: Any, comparisons: Any, outcomes: Any = None, sample_weight: Any = None
+    ) -> float:
+        """Share of comparisons whose outcome is the most probable one.
+
+        Parameters
+        ----------
+        X, comparisons, outcomes, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        float
+            Accuracy; :mod:`ordinalgp.model_selection` has more, with cross-validation.
+        """
+        check_is_fitted(self)
+        rows = self._check_inputs(X, reset=False)
+        names = check_items(X) if self._named else None
+        pairs = check_comparisons(comparisons, len(rows), names)
+        coded = encode_outcomes(outcomes, self.levels_, len(pairs))
+        found = pair_probabilities(self._result.model, rows, pairs)
+        weights = check_weights(sample_weight, len(pairs))
+        return float(np.average(found.argmax(axis=1) == coded.codes, weights=weights))
+
+    def rank(self, X: Any) -> Ranking:
+        """Order items by expected utility, with the probability that each is the best of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items, known or new; names with ``kernel="independent"``.
+
+        Returns
+        -------
+        Ranking
+            Arrays with the best item first. The probability of being best is the share of 10,000
+            draws from the joint posterior in which the item is on top, with its standard error;
+            ``random_state`` makes it repeatable.
+        """
+        mean, covariance = self.latent_mean_and_covariance(X)
+        rng = check_random_state(self.random_state)
+        best, error = best_probabilities(mean, covariance, rng)
+        order = np.argsort(-mean, kind="stable")
+        rows = np.arange(len(mean))
+        named = check_items(X) if self._named and np.ndim(X) == 0 else np.asarray(X)
+        items = named if self._named else rows
+        sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
+        return Ranking(order, items[order], mean[order], sd[order], best[order], error[order])
+
+    def suggest_pairs(
+        self, X: Any, n: int = 1, *, strategy: str = "information", exclude: Any = None
+    ) -> IntArray:
+        """Choose the comparisons to ask for next.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            The items to choose from, known or new.
+        n : int, default=1
+            Number of pairs, all different.
+        strategy : {"information", "prediction", "random"}, default="information"
+            Largest expected information about the utilities; or about the outcomes of all pairs of
+            ``X``, which suits a model that is to order such pairs; or at random. In the first two
+            each pair after the first is chosen as if those before it had been answered.
+        exclude : array-like of shape (n_pairs, 2), default=None
+            Pairs not to ask about, in either order.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Rows of ``X``, the most informative pair first.
+        """
+        check_is_fitted(self)
+        check_option("strategy", strategy, (*_STRATEGIES, "random"))
+        check_whole("n", n, least=1)
+        rows = self._check_inputs(X, reset=False)
+        none = np.empty((0, 2), dtype=np.intp)
+        excluded = none if exclude is None else check_comparisons(exclude, len(rows))
+        pairs = Candidates.among(len(rows), excluded)
+        if len(pairs.left) < n:
+            raise ValueError(
+                f"n={n} different pairs were asked for, but the {len(rows)} items have only "
+                f"{len(pairs.left)} that are not excluded. Ask for fewer."
+            )
+        if strategy == "random":
+            rng = check_random_state(self.random_state)
+            chosen = rng.choice(len(pairs.left), n, replace=False)
+        else:
+            probit = self.likelihood_.spelled_out
+            if not isinstance(probit, OrdinalProbit):
+                raise ValueError(
+                    f"strategy={strategy!r} computes the information of an answer for "
+                    f"likelihood='probit', but the model has {self.likelihood!r:.50}. Use "
+                    "strategy='random', or fit with likelihood='probit'."
+                )
+            mean, covariance = self.latent_mean_and_covariance(X)
+            chosen = _STRATEGIES[strategy](pairs, mean, covariance, probit, n)
+        return np.column_stack([pairs.left[chosen], pairs.right[chosen]])
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False
+    ) -> float | tuple[float, FloatArray]:
+        """Log evidence at given hyperparameters.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_hyperparameters,), default=None
+            ``[kernel.theta, likelihood.theta]``, the kernel's first. None means those found by
+            ``fit``.
+        eval_gradient : bool, default=False
+            Whether to return the gradient in ``theta`` as well.
+
+        Returns
+        -------
+        value : float
+            Log evidence under the approximation ``inference``.
+        gradient : ndarray of shape (n_hyperparameters,)
+            Only if ``eval_gradient`` is true.
+        """
+        check_is_fitted(self)
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        value, gradient = self._result.model.evaluate(theta)
+        return (value, gradient) if eval_gradient else value
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file, for :func:`ordinalgp.load`.
@@ -349,6 +695,4 @@ class PreferenceGP(UtilityPredictions, PreferenceState, BaseEstimator):
             Where to; any suffix, for example "model.ogp". The file is a zip of JSON and arrays,
             without pickle, and holds the items and the comparisons.
         """
-        from ordinalgp.persistence import save
-
         save(self, path)

@@ -9,9 +9,6 @@ function, all others fixed, has a closed form. An infinite alpha means: not in t
 Differences of nearly equal numbers are avoided throughout: slopes are taken relative to the
 expansion point, and inside the model S = alpha (1 - beta) with beta = alpha Sigma_jj from a matrix
 whose eigenvalues are at least one.
-
-.. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural
-   Networks 106, 2018.
 """
 
 from dataclasses import dataclass
@@ -20,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from ordinalgp._typing import BoolArray, FloatArray, IntArray
-from ordinalgp.core.gaussian import Triangle
+from ordinalgp.core.linalg import Triangle
 
 ADD, RE_ESTIMATE, DELETE = "add", "re-estimate", "delete"
 # Precisions stay in this range: below, weights of a million times the noise that nearly cancel
@@ -66,9 +63,7 @@ class WeightPosterior:
         self._root = alpha[self.inside] ** -0.5
         inner = expansion.gram[np.ix_(self.inside, self.inside)]
         self._inner = self._root[:, None] * inner * self._root
-        B = self._inner.copy()
-        B.flat[:: len(B) + 1] += 1.0
-        self._triangle = Triangle(B)
+        self._triangle = Triangle(lambda: self._inner + np.eye(len(self._inner)))
 
     @cached_property
     def _half(self) -> FloatArray:

@@ -31,13 +31,13 @@ def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
     The order is ``categories``, else that of an ordered pandas categorical or a polars Enum,
     else that of the numbers or booleans themselves.
     """
-    values = _label_values(y, name)
+    values = label_values(y, name)
     classes, inverse = np.unique(values, return_inverse=True)
-    order = _declared_order(y) if categories is None else categories
+    order = declared_order(y) if categories is None else categories
     if order is None:
         _require_own_order(classes, len(values), name)
     _require_two_classes(classes, name)
-    ranked = classes if order is None else _check_categories(order, classes)
+    ranked = classes if order is None else check_categories(order, classes)
     codes = class_positions(ranked, classes)[inverse]
     _reject_unknown(values, codes, ranked, name)
     return Levels(ranked, classes, codes)
@@ -56,7 +56,7 @@ def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray
     return np.array([rank.get(label, -1) for label in classes.tolist()], dtype=np.intp)
 
 
-def _label_values(labels: Any, name: str) -> NDArray[Any]:
+def label_values(labels: Any, name: str) -> NDArray[Any]:
     """One-dimensional array of ``labels``, complete, in the dtype that fits them.
 
     Lists go through ``object``: numpy would turn ``['low', nan]`` into the strings 'low', 'nan'.
@@ -76,7 +76,7 @@ def _natural(values: NDArray[Any], name: str, *, keep_strings: bool) -> NDArray[
     is_string = np.array([isinstance(value, str) for value in values], dtype=bool)
     if is_string.any() and not is_string.all():
         some = values[[is_string.argmax(), is_string.argmin()]]
-        raise ValueError(f"{name} mixes strings with others ({_show(some)}). Use a single type.")
+        raise ValueError(f"{name} mixes strings with others ({show(some)}). Use a single type.")
     return values if keep_strings and is_string.any() else np.array(values.tolist())
 
 
@@ -88,7 +88,7 @@ def _reject_missing(values: NDArray[Any], name: str) -> None:
     if missing.any():
         row = np.flatnonzero(missing)[0]
         raise ValueError(
-            f"{name} must not have missing values, but row {row} is {_show(values[[row]])} "
+            f"{name} must not have missing values, but row {row} is {show(values[[row]])} "
             f"({missing.sum()} missing in all; {name} contains NaN). Drop these rows first."
         )
 
@@ -107,7 +107,7 @@ def _reject_infinite(values: NDArray[Any], name: str) -> None:
         )
 
 
-def _declared_order(y: Any) -> NDArray[Any] | None:
+def declared_order(y: Any) -> NDArray[Any] | None:
     """Levels of an ordered pandas categorical or a polars Enum (or a frame of one such column)."""
     dtypes = [y.dtype] if hasattr(y, "dtype") else list(getattr(y, "dtypes", []))
     for dtype in dtypes[:1]:
@@ -120,7 +120,7 @@ def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
     """Accept numbers, half steps among them, and booleans; not strings nor measurements."""
     if classes.dtype.kind not in "biuf":
         raise ValueError(
-            f"{name} must say how its labels are ordered, but {_show(classes)} have no order of "
+            f"{name} must say how its labels are ordered, but {show(classes)} have no order of "
             "their own (alphabetical order would be arbitrary). Name the levels from lowest to "
             f"highest, e.g. categories=['low', 'mid', 'high'], or give {name} as an ordered pandas "
             "categorical."
@@ -129,7 +129,7 @@ def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
     if many and classes.dtype.kind == "f" and (2 * classes % 1 != 0).any():
         raise ValueError(
             f"Unknown label type: continuous. {name} has {len(classes)} different fractional "
-            f"values in {n_rows} rows ({_show(classes)}), where a few ordered levels are needed. "
+            f"values in {n_rows} rows ({show(classes)}), where a few ordered levels are needed. "
             "Bin the target first, or name the levels with categories=[...] if each value is one."
         )
 
@@ -138,27 +138,28 @@ def _require_two_classes(classes: NDArray[Any], name: str) -> None:
     if len(classes) < 2:
         word = "class" if len(classes) == 1 else "classes"
         raise ValueError(
-            f"{name} has {len(classes)} {word} ({_show(classes)}), but at least 2 classes are "
+            f"{name} has {len(classes)} {word} ({show(classes)}), but at least 2 classes are "
             "needed. Add rows with another label."
         )
 
 
-def _check_categories(categories: Any, classes: NDArray[Any]) -> NDArray[Any]:
+def check_categories(categories: Any, classes: NDArray[Any]) -> NDArray[Any]:
+    """Levels that a user named, at least two and each once, of the kind of ``classes``."""
     if np.ndim(categories) != 1:
         raise ValueError(
             "categories must be a list of levels from lowest to highest, "
             f"e.g. ['low', 'mid', 'high'], but {categories!r} was given."
         )
-    levels = _in_kind_of(classes, _label_values(list(categories), "categories"))
+    levels = _in_kind_of(classes, label_values(list(categories), "categories"))
     if len(levels) < 2:
         raise ValueError(
-            f"categories must name at least 2 levels, but has {len(levels)} ({_show(levels)}). "
+            f"categories must name at least 2 levels, but has {len(levels)} ({show(levels)}). "
             "Name every level from lowest to highest."
         )
     distinct, counts = np.unique(levels, return_counts=True)
     if (counts > 1).any():
         raise ValueError(
-            f"categories must name each level once, but repeats {_show(distinct[counts > 1])}. "
+            f"categories must name each level once, but repeats {show(distinct[counts > 1])}. "
             "Remove the repetition."
         )
     return levels
@@ -183,12 +184,13 @@ def _reject_unknown(
     if len(unknown):
         row = unknown[0]
         raise ValueError(
-            f"{name} must hold only the levels of categories, [{_show(categories)}], but row {row} "
-            f"is {_show(values[[row]])}. Add this level to categories or drop such rows "
+            f"{name} must hold only the levels of categories, [{show(categories)}], but row {row} "
+            f"is {show(values[[row]])}. Add this level to categories or drop such rows "
             f"({len(unknown)} in all)."
         )
 
 
-def _show(values: NDArray[Any], limit: int = 8) -> str:
+def show(values: NDArray[Any], limit: int = 8) -> str:
+    """The first values as text, for messages."""
     shown = [repr(value) for value in values[:limit].tolist()]
     return ", ".join(shown + ["..."] * (len(values) > limit))

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from ordinalgp.preference.symmetric_probit import SymmetricProbit
+from ordinalgp import PreferenceGP
+from ordinalgp.preference.symmetric_thresholds import SymmetricLogit, SymmetricProbit
 
 H = 1e-5
 CASES = {
@@ -41,7 +42,7 @@ def test_margins_are_ordered_and_symmetric(case):
     assert len(margins) == likelihood.n_levels - 1
     assert np.all(np.diff(margins) > 0)
     assert_allclose(margins, -margins[::-1], atol=0)
-    assert_allclose(likelihood.probit.thresholds, margins - likelihood.bias, atol=1e-14)
+    assert_allclose(likelihood.spelled_out.thresholds, margins - likelihood.bias, atol=1e-14)
 
 
 def test_the_definition_on_two_noisy_utilities(case):
@@ -83,7 +84,7 @@ def test_theta_round_trip_and_bounds(case):
     theta = likelihood.theta
     again = likelihood.clone_with_theta(theta)
     assert_allclose(again.theta, theta, rtol=1e-14)
-    assert_allclose(again.probit.thresholds, likelihood.probit.thresholds, rtol=1e-13)
+    assert_allclose(again.spelled_out.thresholds, likelihood.spelled_out.thresholds, rtol=1e-13)
     assert again.noise == pytest.approx(likelihood.noise)
     assert likelihood.bounds.shape == (len(theta), 2)
     assert np.all((likelihood.bounds[:, 0] < theta) & (theta < likelihood.bounds[:, 1]))
@@ -102,3 +103,35 @@ def test_levels_never_seen_still_start_with_room():
     start = SymmetricProbit.from_counts(np.array([1e6, 0, 0, 0, 1e6]), 0.5)
     assert np.all(start.steps > 0)
     assert np.all(np.isfinite(start.theta))
+
+
+# ------------------------------------------------------------------------------- logistic noise
+
+
+def test_two_levels_of_logistic_noise_are_bradley_terry():
+    u = np.linspace(-4, 4, 9)
+    found = SymmetricLogit(1.0, np.empty(0)).probabilities(u, np.zeros(9))
+    assert_allclose(found[:, 1], np.exp(u) / (1 + np.exp(u)), rtol=1e-12)
+
+
+def test_comparisons_with_logistic_noise():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2))
+    pairs = np.array([rng.choice(12, 2, replace=False) for _ in range(60)])
+    u = X[:, 0] - 0.5 * X[:, 1]
+    outcomes = np.where(u[pairs[:, 0]] - u[pairs[:, 1]] + rng.logistic(0, 0.3, 60) > 0, 1, -1)
+    probit, logit = (
+        PreferenceGP(likelihood=word).fit(X, pairs, outcomes) for word in ("probit", "logit")
+    )
+    assert_allclose(
+        logit.comparison_proba(X[:6], X[6:]), probit.comparison_proba(X[:6], X[6:]), atol=0.05
+    )
+    with pytest.raises(ValueError, match="strategy='information' computes"):
+        logit.suggest_pairs(X)
+    assert logit.suggest_pairs(X, 2, strategy="random").shape == (2, 2)
+    given = SymmetricLogit(0.5, np.empty(0))
+    kept = PreferenceGP(likelihood=given, optimizer=None).fit(X, pairs, outcomes)
+    assert kept.noise_ == 0.5
+    for wrong in ("magic", 3):
+        with pytest.raises((ValueError, TypeError), match="likelihood must be one of"):
+            PreferenceGP(likelihood=wrong).fit(X, pairs, outcomes)

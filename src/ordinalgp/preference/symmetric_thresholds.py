@@ -2,19 +2,16 @@
 
 [Wang10]_ has two levels and the threshold 0; ties and grades add pairs of thresholds -c, +c. All
 formulas are those of ``OrdinalProbit``; this module only maps its parameters.
-
-.. [Wang10] R. Wang and S. J. McKenna, "Gaussian process learning from order relationships using
-   expectation propagation", ICPR 2010.
 """
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtri
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.likelihoods import (
     GAP_BOUNDS,
     NOISE_BOUNDS,
@@ -22,26 +19,39 @@ from ordinalgp.core.likelihoods import (
     OrdinalProbit,
     Smoothed,
     ThetaDerivatives,
+    Thresholds,
 )
+from ordinalgp.core.ordinal_logit import OrdinalLogit
 
 
 @dataclass(frozen=True)
-class SymmetricProbit:
+class SymmetricThresholds:
     """Level of a noisy difference u = f(left) - f(right), where swapping the sides swaps levels.
 
     theta = [log noise, log steps, bias / unit]. ``steps`` lead from zero outwards, one for each
     pair of thresholds; with an odd number of levels the first is half the width of the tie.
     ``bias`` is added to u, in favour of the left; it is in theta only if ``biased``.
-    ``noise`` belongs to one item: a difference has the variance 2 noise^2, as (2) of [Wang10]_.
+    Subclasses say which threshold model has these thresholds, and with what noise.
     """
 
-    noise: float
-    steps: FloatArray
-    n_levels: int = 2
-    bias: float = 0.0
+    model: ClassVar[type[Thresholds]]
+    noise_factor: ClassVar[float]
+    """noise of a difference, in units of the noise of one item"""
+
+    noise: Annotated[float, Axes("", *POSITIVE)]
+    steps: Annotated[FloatArray, Axes("steps", *POSITIVE)]
+    n_levels: Annotated[int, Axes(low=2)] = 2
+    bias: Annotated[float, Axes("", *FINITE)] = 0.0
     biased: bool = False
     free_noise: bool = True
-    unit: float = 1.0
+    unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
+
+    @classmethod
+    def restored(cls, **saved: Any) -> Self:
+        """From a file: one step for each pair of thresholds."""
+        if len(saved["steps"]) != (saved["n_levels"] - 1) // 2:
+            raise ValueError("the likelihood and the levels disagree")
+        return cls(**saved)
 
     @classmethod
     def from_counts(
@@ -57,7 +67,8 @@ class SymmetricProbit:
         r, unit = len(counts), float(np.sqrt(latent_var))
         even = (counts + counts[::-1]) / 2 + 0.5
         upper = np.cumsum(even / even.sum())[r // 2 : r - 1]
-        margins = np.hypot(noise, unit) * np.sqrt(2) * ndtri(np.minimum(upper, 1 - 1e-15))
+        sd = cls.model.noise_sd * cls.noise_factor * noise
+        margins = np.hypot(sd, np.sqrt(2) * unit) * ndtri(np.minimum(upper, 1 - 1e-15))
         steps = np.maximum(np.diff(margins, prepend=0.0), 1e-3 * unit)
         return cls(noise, steps, r, biased=biased, free_noise=free_noise, unit=unit)
 
@@ -68,14 +79,14 @@ class SymmetricProbit:
         return np.concatenate([-outward[::-1], [0.0] * (1 - self.n_levels % 2), outward])
 
     @cached_property
-    def probit(self) -> OrdinalProbit:
-        """The same likelihood with its thresholds spelled out."""
+    def spelled_out(self) -> Thresholds:
+        """The same likelihood as a threshold model of the difference."""
         gaps = np.concatenate([self.steps[::-1], self.steps])
         if self.n_levels % 2:
             h = len(self.steps)
             gaps = np.concatenate([gaps[: h - 1], 2 * self.steps[:1], gaps[h + 1 :]])
         first = -float(np.sum(self.steps)) - self.bias
-        return OrdinalProbit(np.sqrt(2) * self.noise, first, gaps, self.unit)
+        return self.model(self.noise_factor * self.noise, first, gaps, self.unit)
 
     @property
     def theta(self) -> FloatArray:
@@ -102,8 +113,8 @@ class SymmetricProbit:
         return replace(self, noise=noise, steps=steps, bias=bias)
 
     def _jacobian(self) -> FloatArray:
-        """d probit.theta / d theta, shape (n_levels, p): every gap is a multiple of one step."""
-        h, gaps = len(self.steps), self.probit.gaps
+        """d spelled_out.theta / d theta, (n_levels, p): every gap is a multiple of one step."""
+        h, gaps = len(self.steps), self.spelled_out.gaps
         step_of_gap = np.abs(np.arange(len(gaps)) - (len(gaps) - 1) / 2).astype(int)
         columns = np.zeros((h, self.n_levels))
         for j in range(h):
@@ -115,15 +126,37 @@ class SymmetricProbit:
 
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log probability of the levels ``y`` for u ~ N(mean, var); with two levels, (6)."""
-        return self.probit.log_expectation(y, mean, var)
+        return self.spelled_out.log_expectation(y, mean, var)
 
     def theta_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
-        """Derivatives in theta, by the chain rule from those of the probit."""
-        inner, J = self.probit.theta_derivatives(y, mean, var, known), self._jacobian().T
+        """Derivatives in theta, by the chain rule from those of the threshold model."""
+        inner, J = self.spelled_out.theta_derivatives(y, mean, var, known), self._jacobian().T
         return ThetaDerivatives(J @ inner.value, J @ inner.d1, J @ inner.d2)
 
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         """P(y) of every level for u ~ N(mean, var), shape (m, n_levels)."""
-        return self.probit.probabilities(mean, var)
+        return self.spelled_out.probabilities(mean, var)
+
+    def of_rows(self, rows: Any) -> Self:
+        """The same for all observations."""
+        return self
+
+
+class SymmetricProbit(SymmetricThresholds):
+    """Normal noise of variance noise^2 per item, 2 noise^2 per difference: (2) of [Wang10]_."""
+
+    model = OrdinalProbit
+    noise_factor = float(np.sqrt(2))
+
+
+class SymmetricLogit(SymmetricThresholds):
+    """Gumbel noise of scale ``noise`` per item: logistic noise of that scale per difference.
+
+    With two levels and noise 1 it is the pairwise likelihood of RankNet, section 4 of [Yu06]_, and
+    the Bradley-Terry model.
+    """
+
+    model = OrdinalLogit
+    noise_factor = 1.0
