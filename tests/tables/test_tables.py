@@ -17,7 +17,7 @@ import ordinalgp
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows, Table, as_table, number
-from ordinalgp.tables.encoding import inspect, learn
+from ordinalgp.tables.encoding import kinds_of, learn, parse_columns
 from ordinalgp.tables.reading import Format, read_chunks, read_table
 from ordinalgp.tables.target import read_target
 from ordinalgp.tables.writing import table_writer
@@ -178,7 +178,7 @@ def test_frames_dicts_and_tables_are_encoded_alike():
     expected = encoded(columns)
     for data in (columns, pd.DataFrame(columns), polars.DataFrame(columns)):
         table = as_table(data)
-        encoder = learn(table, inspect(table)[0])
+        encoder = learn(parse_columns(table)[0])
         features, bad = encoder.encode(table)
         assert bad == []
         assert_allclose(features, expected, rtol=0, atol=1e-13)
@@ -187,10 +187,10 @@ def test_frames_dicts_and_tables_are_encoded_alike():
 
 def test_codes_can_be_nominal_and_texts_numeric():
     table = as_table({"code": [1.0, 2.0, 2.5, 1.0], "size": ["1", "2", "x", "y"]})
-    kinds, bad = inspect(table, nominal=["code"], numeric=["size"])
-    assert kinds == {"code": "nominal", "size": "number"}
+    parsed, bad = parse_columns(table, nominal=["code"], numeric=["size"])
+    assert kinds_of(parsed) == {"code": "nominal", "size": "number"}
     assert [(cell.line, cell.column) for cell in bad] == [(3, "size"), (4, "size")]
-    encoder = learn(table.without(["size"]), kinds)
+    encoder = learn(parsed.without(["size"]))
     assert encoder.features == ["code = 1", "code = 2", "code = 2.5"]
     # A file of texts with the same codes.
     again, bad = encoder.encode(as_table({"code": ["1", "2.5", "7"]}))
@@ -201,7 +201,7 @@ def test_codes_can_be_nominal_and_texts_numeric():
 def test_constant_columns_stay_finite():
     for value in (0.0, 0.1, 1e30):
         table = as_table({"flat": [value] * 7})
-        encoder = learn(table, inspect(table)[0])
+        encoder = learn(parse_columns(table)[0])
         assert_array_equal(encoder.encode(table)[0], 0)
         assert "always" in encoder.columns[0].rule
         assert np.isfinite(encoder.encode(as_table({"flat": [5.0]}))[0]).all()
@@ -210,7 +210,7 @@ def test_constant_columns_stay_finite():
 @pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e200, 1e300])
 def test_numbers_of_any_size_are_scaled(size):
     table = as_table({"x": [size, -size, size, -size]})
-    features, _ = learn(table, inspect(table)[0]).encode(table)
+    features, _ = learn(parse_columns(table)[0]).encode(table)
     assert_allclose(features[:, 0], [1, -1, 1, -1])
 
 
@@ -225,7 +225,7 @@ def test_tables_need_names_and_one_length():
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=2).filter(lambda v: v[0]))
 def test_numbers_are_encoded_as_scikit_learn_does(values):
     table = as_table({"x": values})
-    features, _ = learn(table, inspect(table)[0]).encode(table)
+    features, _ = learn(parse_columns(table)[0]).encode(table)
     filled = np.array([np.nan if v is None else v for v in values])
     filled[np.isnan(filled)] = np.nanmedian(filled)
     # scikit-learn takes columns whose variance underflows for constant.

@@ -1,4 +1,4 @@
-"""The models that ``--model`` names."""
+"""Models that ``--model`` names."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ def available() -> list[str]:
 
 
 def make(name: str, kernel: str | None, **options: Any) -> tuple[Any, str | None]:
-    """The unfitted estimator of that name, and the kernel to give it once its features are known.
+    """Unfitted estimator of that name, and the kernel to give it once its features are known.
 
-    The sparse model finds the width of its own functions, so it is told their kind alone.
+    The sparse model finds the width of its functions itself, so it takes their kind alone.
     """
     check_choice("--model", name, available())
     cls, fixed = _MODELS[name]

@@ -19,7 +19,6 @@ from ordinalgp.cli.common import (
     OnBadRows,
     Separator,
     bad_rows,
-    calm_threads,
     check_choice,
     command,
     load_model,
@@ -31,6 +30,7 @@ from ordinalgp.cli.common import (
 )
 from ordinalgp.cli.fit import DECISIONS
 from ordinalgp.decisions import decide
+from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows, Table, texts
 from ordinalgp.tables.reading import Format, read_chunks
@@ -47,11 +47,13 @@ def predict(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the same columns.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help=".csv, .csv.gz, .tsv or .parquet (default: print)"),
+        typer.Option(
+            "--output", "-o", help=".csv, .csv.gz, .tsv or .parquet file (default: print)"
+        ),
     ] = None,
     decision: Annotated[
         str | None,
-        typer.Option(metavar="|".join(DECISIONS), help="Instead of the rule of the model."),
+        typer.Option(metavar="|".join(DECISIONS), help="Decision rule, instead of the model's."),
     ] = None,
     keep: Annotated[
         list[str] | None,
@@ -65,7 +67,7 @@ def predict(
 ) -> None:
     """Predict the level of every row, with all probabilities and the latent function.
 
-    The table is read and written in pieces, so it may be larger than memory.
+    The table is read and written in chunks, so it may be larger than memory.
     """
     if decision is not None:
         check_choice("--decision", decision, DECISIONS)
@@ -77,7 +79,7 @@ def predict(
     opened: Any = nullcontext(_Lines() if lines_of_json else CsvWriter(sys.stdout))
     counts: Counter[str] = Counter()
     writing: Any = table_writer(output) if output else opened
-    with calm_threads(len(fitted.codes_)), writing as writer:
+    with threads_for(len(fitted.codes_)), writing as writer:
         for chunk in predictions(fitted, table, style, rows, words(keep)):
             writer.write(chunk)
             counts.update(map(str, chunk["level"]))
@@ -94,7 +96,7 @@ def predict(
 
 
 class _Lines(Writer):
-    """Prints a JSON object for each row."""
+    """Writer that prints one JSON object per row."""
 
     def write(self, chunk: Rows) -> None:
         """Print rows."""
@@ -105,7 +107,7 @@ class _Lines(Writer):
 def predictions(
     model: TableModel, path: Path, style: Format, rows: BadRows, keep: list[str]
 ) -> Iterator[Rows]:
-    """Predict a file chunk by chunk; notes on its columns come with the first."""
+    """Predict a file chunk by chunk; print notes on its columns with the first."""
     filled: Counter[str] = Counter()
     for number, (table, features) in enumerate(encoded_chunks(model, path, style, rows)):
         if number == 0:
@@ -114,7 +116,7 @@ def predictions(
         filled.update(model.encoder_.newly_missing(table))
         yield _predicted(model, table, features, keep)
     for name, count in filled.items():
-        note(f"Column {name}: {count} missing values filled as in training, which had none.")
+        note(f"Column {name}: {count} missing values were filled; in training there were none.")
 
 
 def encoded_chunks(
@@ -128,11 +130,11 @@ def encoded_chunks(
 
 
 def tell_new_columns(model: TableModel, table: Table, known: list[str]) -> None:
-    """Name the columns that the model has no use for."""
+    """Name the columns that the model does not use."""
     used = {column.name for column in model.encoder_.columns} | {model.target, *known}
     new = [name for name in table.columns if name not in used]
     if new:
-        note(f"Not used, because the model was trained without: {', '.join(new)}.")
+        note(f"Columns ignored, because the model was trained without them: {', '.join(new)}.")
 
 
 def _predicted(model: TableModel, table: Table, features: FloatArray, keep: list[str]) -> Rows:
@@ -158,4 +160,4 @@ def _check_kept(model: TableModel, table: Table, keep: list[str]) -> None:
                 f"--keep names {name!r}, but the columns are {', '.join(table.columns)}."
             )
         if name in taken:
-            raise BadInput(f"--keep {name}: the output has a column of that name of its own.")
+            raise BadInput(f"--keep {name}: the output already has a column of that name.")

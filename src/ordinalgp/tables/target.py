@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, texts
 
-_MOST_LEVELS = 50
+_MOST_LEVELS = 50  # different values of a target
 
 
 def read_target(
@@ -65,15 +65,16 @@ def _as_labels(order: Sequence[Any]) -> list[Any]:
 
 
 def _bad(table: Table, target: str, where: Any, reason: str) -> list[BadCell]:
-    cells, absent = table.columns[target], gaps(table.columns[target])
-    return [
-        BadCell(
-            int(table.lines[row]),
-            target,
-            "the target is missing" if absent[row] else f"{_shown(cells[row])} {reason}",
-        )
-        for row in np.flatnonzero(where | absent)
-    ]
+    absent = gaps(table.columns[target])
+    return table.bad_cells(
+        target,
+        where | absent,
+        lambda cell: "the target is missing" if _is_gap(cell) else f"{_shown(cell)} {reason}",
+    )
+
+
+def _is_gap(cell: Any) -> bool:
+    return cell is None or cell != cell
 
 
 def _shown(value: Any) -> str:
