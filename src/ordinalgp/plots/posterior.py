@@ -1,4 +1,4 @@
-"""The posterior along one feature."""
+"""Posterior along one feature."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -27,7 +27,7 @@ from ordinalgp.validation.options import check_option, check_whole
 
 @dataclass(eq=False)
 class PosteriorDisplay(Display):
-    """The posterior along one feature, with bands of one and two standard deviations.
+    """Posterior along one feature, with bands of one and two standard deviations.
 
     On the latent scale thresholds cut the plane into strips, one a level. On the scale of levels
     the curve is the expected rank, with the spread of the predicted levels around it, as Figure 1
@@ -36,7 +36,7 @@ class PosteriorDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     line_ : matplotlib Line2D
         The mean.
 
@@ -82,9 +82,9 @@ class PosteriorDisplay(Display):
         estimator : fitted estimator or pipeline
             Its last step has ``latent_mean_and_variance``.
         X : array-like of shape (n_samples, n_features)
-            Rows that give the range. Other features are held at their medians.
+            Rows that set the range. Other features are held at their medians.
         y : array-like of shape (n_samples,), default=None
-            Levels of the rows, which are then drawn in the middle of their level.
+            Levels of the rows; each row is then drawn in the middle of its level.
         feature : int or name, default=0
             The feature on the axis.
         kind : {"latent", "levels"}, default="latent"
@@ -94,7 +94,7 @@ class PosteriorDisplay(Display):
         resolution : int, default=200
             Number of points along the axis.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         check_option("kind", kind, ("latent", "levels"))
@@ -136,9 +136,9 @@ class PosteriorDisplay(Display):
         if self.kind == "levels":
             return -0.5, len(self.categories) - 0.5
         gaps = np.diff(self.thresholds)
-        workspace = float(gaps.mean()) if len(gaps) else 1.0
-        low = min((self.mean - 2 * self.sd).min(), self.thresholds[0] - workspace)
-        high = max((self.mean + 2 * self.sd).max(), self.thresholds[-1] + workspace)
+        margin = float(gaps.mean()) if len(gaps) else 1.0
+        low = min((self.mean - 2 * self.sd).min(), self.thresholds[0] - margin)
+        high = max((self.mean + 2 * self.sd).max(), self.thresholds[-1] + margin)
         return float(low), float(high)
 
     def _strips(self, ax: Any, low: float, high: float) -> FloatArray:
