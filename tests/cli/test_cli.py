@@ -573,6 +573,8 @@ def test_the_evidence_is_shown_live_on_terminals_only(stream, monkeypatch):
         assert f"{len(model.evidence_path_)} evaluations" in text
         assert "\x1b" in text
     else:
-        assert f"log evidence {model.evidence_path_[0]:.3f} -> {best:.3f}\n" in text
+        n = len(model.evidence_path_)
+        first = model.evidence_path_[0]
+        assert f"log evidence {first:.3f} -> {best:.3f} in {n} evaluations\n" in text
         assert "\x1b" not in text
         assert text.count("\n") == 2

@@ -12,7 +12,7 @@ from rich.text import Text
 from ordinalgp.runtime.progress import Progress, Stage, listening
 
 _BARS = "▁▂▃▄▅▆▇█"
-_MOST_BARS = 40
+_MOST_BARS = 24  # the line fits into 80 characters
 _COUNTED: dict[Stage, str] = {
     "search": "evaluations",
     "pass": "passes",
@@ -52,9 +52,10 @@ class ProgressView:
 
     def finish(self) -> None:
         """Print the first and the best objective of each stage, unless they were shown live."""
-        for values in self.values.values():
+        for stage, values in self.values.items():
             if values and self.live is None:
-                self._print(f"log evidence {values[0]:.3f} -> {max(values):.3f}")
+                counted = f"{len(values)} {_COUNTED[stage]}"
+                self._print(f"log evidence {values[0]:.3f} -> {max(values):.3f} in {counted}")
 
     def _print(self, line: str) -> None:
         # Not wrapped: a log is searched line by line.

@@ -54,8 +54,7 @@ def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     """Model at the end of searches and pipelines, with its latent moments at X."""
     transformers, model = unwrap(estimator)
     check_is_fitted(model)
-    classifier = getattr(model, "classifier_", model)
-    if not (hasattr(classifier, "likelihood_") and hasattr(classifier, "categories_")):
+    if not (hasattr(model, "likelihood_") and hasattr(model, "categories_")):
         raise TypeError(
             f"{type(model).__name__} has no latent function with a variance. Give a fitted "
             "OrdinalGPClassifier, LeastSquaresOrdinalClassifier or SparseBayesOrdinalClassifier. "
@@ -64,11 +63,6 @@ def latent_at(estimator: Any, X: Any) -> tuple[Any, FloatArray, FloatArray]:
     for transformer in transformers:
         X = transformer.transform(X)
     return model, *model.latent_mean_and_variance(X)
-
-
-def link_noise(model: Any) -> float:
-    """Standard deviation of the noise on the latent scale."""
-    return float(getattr(model, "classifier_", model).likelihood_.noise)
 
 
 def span(values: FloatArray, n: int) -> FloatArray:

@@ -14,7 +14,6 @@ from ordinalgp.plots.base import (
     codes_of,
     colors_of,
     latent_at,
-    link_noise,
     pyplot,
     span,
 )
@@ -107,7 +106,7 @@ class LatentDisplay(Display):
             member = codes == np.arange(len(model.categories_))[:, None]
             joint, share = member @ rows / len(rows), member.mean(axis=1)
         density = np.divide(joint, share[:, None], where=share[:, None] > 0, out=0 * joint)
-        fitted = model.thresholds_, link_noise(model), model.categories_
+        fitted = model.thresholds_, float(model.likelihood_.noise), model.categories_
         return cls(latent, density, share, mean, codes, *fitted).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:

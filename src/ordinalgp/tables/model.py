@@ -214,6 +214,11 @@ class TableModel(BaseEstimator):
         return self.classifier_.classes_
 
     @property
+    def likelihood_(self) -> Any:
+        """Ordinal likelihood with its parameters found."""
+        return self.classifier_.likelihood_
+
+    @property
     def thresholds_(self) -> FloatArray:
         """Cuts between consecutive levels, on the latent scale."""
         return self.classifier_.thresholds_

@@ -8,7 +8,6 @@ from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.decisions import decide
 from ordinalgp.kernels.relevance import relevance_shares
-from ordinalgp.plots.base import link_noise
 from ordinalgp.tables.model import TableModel
 
 RULE = (
@@ -70,7 +69,7 @@ def summarise(model: TableModel) -> dict[str, Any]:
         "features": len(model.encoder_.features),
         "levels": _levels(model),
         "thresholds": model.thresholds_.tolist(),
-        "noise": link_noise(model),
+        "noise": float(classifier.likelihood_.noise),
         "kernel": str(getattr(classifier, "kernel_", None)),
         "log_evidence": None if found is None else float(found),
         "converged": bool(getattr(classifier, "converged_", True)),
