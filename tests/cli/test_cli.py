@@ -578,3 +578,26 @@ def test_the_evidence_is_shown_live_on_terminals_only(stream, monkeypatch):
         assert f"log evidence {first:.3f} -> {best:.3f} in {n} evaluations\n" in text
         assert "\x1b" not in text
         assert text.count("\n") == 2
+
+
+def test_passes_are_lines_and_stages_are_summed_up():
+    from rich.console import Console
+
+    from ordinalgp.cli.progress import ProgressView
+    from ordinalgp.runtime.progress import Progress
+
+    shown = io.StringIO()
+    view = ProgressView(Console(file=shown), None)
+    for step, value in enumerate((-9.0, -8.0, -8.5), 1):  # a run that another one follows
+        view.show(Progress("search", step, None, value, 0.1))
+    for step, value in enumerate((-90.0, -70.0, -80.0), 1):
+        view.show(Progress("search", step, None, value, 0.1))
+    view.show(Progress("search", 3, None, -70.0, 0.1, "converged", done=True))
+    view.show(Progress("pass", 500, 1000, None, 12.0, "500 of 1,000 rows, 42 rows/s"))
+    view.show(Progress("pass", 1, None, -60.0, 24.0, "1,000 rows, 42 rows/s"))
+    view.finish()
+    assert shown.getvalue().splitlines() == [
+        "500 of 1,000 rows, 42 rows/s",
+        "pass 1: 1,000 rows, 42 rows/s",
+        "log evidence -90.000 -> -70.000 in 3 evaluations",
+    ]

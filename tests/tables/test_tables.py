@@ -3,6 +3,8 @@
 import csv
 import gzip
 import io
+import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from tests.table_cases import LEVELS, encoded, school
+from tests.table_cases import LEVELS, encoded, school, write_csv
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier
@@ -260,7 +262,7 @@ def test_bad_labels_are_named():
     assert [cell.line for cell in bad] == [4, 5]
     with pytest.raises(BadInput, match="--categories high,low"):
         labels_of(["low", "high", "low"])
-    with pytest.raises(BadInput, match="51 different texts, which are no levels"):
+    with pytest.raises(BadInput, match="51 different texts, too many for levels"):
         labels_of([f"name {i}" for i in range(51)])
 
 
@@ -325,3 +327,69 @@ def test_labels_of_every_kind_are_kept():
     assert model.categories_.tolist() == LEVELS
     assert model.predict(columns)[0] in LEVELS
     assert_array_equal(model.codes_, grade - 1)
+
+
+# ---------------------------------------------------------------------------------- files
+
+
+def test_every_number_is_parsed_once(fitted, tmp_path, monkeypatch):
+    from ordinalgp.tables import cells as module
+    from ordinalgp.tables.source import Source
+
+    _, columns, grade = fitted
+    parsed, parse = [], module.number
+    monkeypatch.setattr(module, "number", lambda *given: parsed.append(given[0]) or parse(*given))
+    numbers = {name: columns[name] for name in ("hours", "sleep")}
+    path = write_csv(tmp_path / "t.csv", numbers | {"grade": [int(g) for g in grade]})
+    X, y, _ = Source(path, "grade").read(BadRows())
+    model = TableModel(OrdinalGPClassifier(optimizer=None)).fit(X, y)
+    assert model.encoder_.features == ["hours", "hours missing", "sleep"]
+    assert len(parsed) == 3 * 48 - columns["hours"].count(None)
+
+
+def column(told, name):
+    columns = told["result"]["fields"]["encoder"]["fields"]["columns"]["items"]
+    return next(c["fields"] for c in columns if c["fields"]["name"] == name)
+
+
+CHANGES = {
+    "a column less": lambda told: told["result"]["fields"]["encoder"]["fields"]["columns"][
+        "items"
+    ].pop(),
+    "a value that fills gaps and is none": lambda told: column(told, "tutor").update(frequent="x"),
+    "a value more": lambda told: column(told, "tutor")["values"]["items"].append("maybe"),
+    "a scale of zero": lambda told: column(told, "sleep").update(scale=0.0),
+    "a count below zero": lambda told: column(told, "sleep").update(missing=-1),
+    "text for a number": lambda told: column(told, "sleep").update(mean="7"),
+    "no encoder": lambda told: told["result"]["fields"].pop("encoder"),
+    "latent means for codes": lambda told: told["result"]["fields"].update(
+        codes=told["result"]["fields"]["latent_mean"]
+    ),
+    "counts for codes": lambda told: told["result"]["fields"].update(
+        codes=told["result"]["fields"]["level_counts"]
+    ),
+    "a model that is not fitted": lambda told: told["result"]["fields"]["classifier"].update(
+        result=None
+    ),
+    "a record for the classifier": lambda told: told["result"]["fields"].update(
+        classifier=told["result"]["fields"]["encoder"]
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_whose_parts_disagree_is_refused(change, fitted, tmp_path):
+    fitted[0].save(tmp_path / "m.ogp")
+    with (
+        zipfile.ZipFile(tmp_path / "m.ogp") as old,
+        zipfile.ZipFile(tmp_path / "n.ogp", "w") as new,
+    ):
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "model.json":
+                told = json.loads(content)
+                change(told)
+                content = json.dumps(told).encode()
+            new.writestr(name, content)
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        ordinalgp.load(tmp_path / "n.ogp")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+import ordinalgp
 from ordinalgp.cli.common import (
     Decimal,
     Encoding,
@@ -27,7 +28,6 @@ from ordinalgp.cli.common import (
     tell_skipped,
     words,
 )
-from ordinalgp.cli.models import KERNEL_WORDS, available, make
 from ordinalgp.cli.progress import showing_progress
 from ordinalgp.cli.show import print_summary
 from ordinalgp.runtime.threads import threads_for
@@ -35,11 +35,20 @@ from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadRows
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.large import BatchSettings, encode_file
+from ordinalgp.tables.model import KERNELS
 from ordinalgp.tables.reading import Format
 from ordinalgp.tables.source import Source
 from ordinalgp.tables.summary import summarise
 
 DECISIONS = ("mode", "median", "mean")
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gp": ("OrdinalGPClassifier", {"inference": "ep"}),
+    "laplace": ("OrdinalGPClassifier", {"inference": "laplace"}),
+    "least-squares": ("LeastSquaresOrdinalClassifier", {}),
+    "sparse": ("SparseBayesOrdinalClassifier", {}),
+}
+"""words for ``--model``: estimator, and parameters that the word fixes"""
+_SPARSE_KERNELS = {"rbf": "gaussian", "exponential": "exponential", "auto": "auto"}
 
 TableFile = Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")]
 Target = Annotated[str, typer.Option("--target", "-t", help="Column with the levels.")]
@@ -50,7 +59,7 @@ Categories = Annotated[
 Kernel = Annotated[
     str | None,
     typer.Option(
-        metavar="|".join(KERNEL_WORDS),
+        metavar="|".join((*KERNELS, "auto")),
         help="rbf: one length scale; ard: one per feature, which shows the columns that matter "
         "(default); linear; exponential: functions with kinks. "
         "For sparse: rbf, exponential, or auto, the better of the two (default).",
@@ -93,7 +102,7 @@ def fit(
     target: Target,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file.")] = Path("model.ogp"),
     categories: Categories = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(available())}.")] = "gp",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "gp",
     kernel: Kernel = None,
     decision: Decision = "mode",
     drop: Drop = None,
@@ -126,7 +135,7 @@ def fit(
         tuple(words(numeric)),
         style,
     )
-    classifier, word = make(model, kernel, decision=decision, random_state=0)
+    classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
     batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
     if batches.is_large(table) and "inducing" in classifier.get_params():
         classifier.set_params(checkpoint=checkpoint)
@@ -134,6 +143,20 @@ def fit(
     else:
         fitted = fit_small(source, rows, classifier, word)
     _finish(fitted, source, rows, output, started, as_json)
+
+
+def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str | None]:
+    """Unfitted estimator of that name, and the kernel to give it once its features are known.
+
+    The sparse model finds the width of its functions itself, so it takes their kind alone.
+    """
+    check_choice("--model", name, tuple(MODELS))
+    cls, fixed = MODELS[name]
+    if name != "sparse":
+        word = "ard" if kernel is None else check_choice("--kernel", kernel, KERNELS)
+        return getattr(ordinalgp, cls)(**fixed, **options), word
+    word = "auto" if kernel is None else check_choice("--kernel", kernel, tuple(_SPARSE_KERNELS))
+    return getattr(ordinalgp, cls)(_SPARSE_KERNELS[word], **options), None
 
 
 def _finish(

@@ -138,7 +138,7 @@ class CalibrationDisplay(Display):
             drawn = ax.errorbar(p, share, bars, color=color, label=name, elinewidth=0.9, **style)
             self.points_.append(drawn)
         what = "level or a lower one" if self.kind == "cumulative" else "level"
-        ax.set(xlabel=f"predicted probability of the {what}", ylabel="share of rows that have it")
+        ax.set(xlabel=f"predicted probability of the {what}", ylabel="observed frequency")
         # Not of equal aspect: a square beside a legend leaves its label outside the figure.
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
         legend_beside(ax)

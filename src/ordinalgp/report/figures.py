@@ -93,7 +93,7 @@ def _leave_one_out(model: TableModel) -> Iterator[Figure]:
     for kind, words in (("level", "each level"), ("cumulative", "each level or a lower one")):
         yield _draw(
             "quality",
-            f"Calibration of the probabilities of {words}",
+            f"Calibration of {words}",
             f"Calibration plot: predicted probability of {words} against its observed frequency.",
             "Rows are grouped by their predicted probability. On the dashed line, what the model "
             "expects in 7 of 10 cases occurs in 7 of 10. Below the line the model overestimates; "
