@@ -17,6 +17,7 @@ from rich.console import Console
 import ordinalgp
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows
+from ordinalgp.tables.reading import Format, TableFile
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Separator = Annotated[
@@ -95,9 +96,13 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
     return value
 
 
-def bad_rows(policy: str, source: Path) -> BadRows:
-    """Policy that ``--on-bad-rows`` asks for."""
-    return BadRows(check_choice("--on-bad-rows", policy, ("error", "skip")), str(source))
+def table_file(
+    path: Path, on_bad_rows: str, separator: str | None, decimal: str, encoding: str
+) -> TableFile:
+    """File to read, as the options say."""
+    policy = check_choice("--on-bad-rows", on_bad_rows, ("error", "skip"))
+    style = Format(_separator_named(separator), decimal, encoding)
+    return TableFile(path, style, BadRows(policy, str(path)))
 
 
 def tell_skipped(rows: BadRows) -> None:
@@ -119,7 +124,7 @@ def load_model(path: Path) -> TableModel:
     return model
 
 
-def separator_named(separator: str | None) -> str | None:
+def _separator_named(separator: str | None) -> str | None:
     """Separator from its name or character on the command line."""
     named = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
     found = named.get(separator, separator) if separator else None

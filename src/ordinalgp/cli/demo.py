@@ -27,7 +27,7 @@ from ordinalgp.datasets import DemoData, load_demo
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadRows
-from ordinalgp.tables.reading import Format
+from ordinalgp.tables.reading import Format, TableFile
 from ordinalgp.tables.summary import SCORES, scores, summarise
 from ordinalgp.tables.writing import table_writer
 
@@ -178,7 +178,7 @@ def _keep(model: TableModel, data: DemoData, train: IntArray, held: IntArray, to
             writer.write(columns(data, rows) | {"stage": data.y[rows].tolist()})
     model.save(to / "model.ogp")
     with table_writer(to / "predictions.csv") as writer:
-        for chunk in predictions(model, to / "test.csv", Format(), BadRows(), ["stage"]):
+        for chunk in predictions(model, TableFile(to / "test.csv", Format(), BadRows()), ["stage"]):
             writer.write(chunk)
     write_report(model, to / "report.html")
 

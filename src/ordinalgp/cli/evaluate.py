@@ -15,12 +15,11 @@ from ordinalgp.cli.common import (
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
     command,
     console,
     load_model,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
 )
 from ordinalgp.cli.predict import tell_new_columns
@@ -28,8 +27,8 @@ from ordinalgp.cli.show import grid, print_scores
 from ordinalgp.decisions import decide
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, BadRows
-from ordinalgp.tables.reading import Format, read_chunks
+from ordinalgp.tables.cells import BadInput
+from ordinalgp.tables.reading import TableFile
 from ordinalgp.tables.summary import baseline, scores
 from ordinalgp.tables.target import read_target
 from ordinalgp.validation.labels import class_positions
@@ -58,32 +57,30 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a model on rows whose levels are known, beside a naive baseline."""
-    fitted, rows = load_model(model), bad_rows(on_bad_rows, table)
-    style = Format(separator_named(separator), decimal, encoding)
+    file = table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = load_model(model)
     with threads_for(len(fitted.codes_)):
-        codes, p = _predict_known(fitted, table, target or fitted.target or "", style, rows)
+        codes, p = _predict_known(fitted, file, target or fitted.target or "")
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)
-    tell_skipped(rows)
+    tell_skipped(file.bad)
     if plots is not None:
         result["plots"] = _draw(plots, fitted, codes, p)
     if as_json:
-        print_json(result | {"skipped_rows": rows.skipped})
+        print_json(result | {"skipped_rows": file.bad.skipped})
         return
     _print(result)
 
 
-def _predict_known(
-    model: TableModel, path: Path, target: str, style: Format, rows: BadRows
-) -> tuple[IntArray, FloatArray]:
+def _predict_known(model: TableModel, file: TableFile, target: str) -> tuple[IntArray, FloatArray]:
     """Ranks of the rows of a file, and their probabilities."""
     levels = model.categories_.tolist()
     codes, proba = [np.empty(0, dtype=np.intp)], [np.empty((0, len(levels)))]
-    for number, table in enumerate(read_chunks(path, rows, style)):
-        labels, _, bad = read_target(table, target, levels, style.decimal)
-        features, wrong = model.encoder_.encode(table, style.decimal)
-        good = rows.drop(table, bad + wrong)
+    for number, table in enumerate(file.chunks()):
+        labels, _, bad = read_target(table, target, levels, file.style.decimal)
+        features, wrong = model.encoder_.encode(table, file.style.decimal)
+        good = file.bad.drop(table, bad + wrong)
         if number == 0:
             tell_new_columns(model, table, [target])
         codes.append(class_positions(model.categories_, labels[good]))

@@ -19,12 +19,11 @@ from ordinalgp.cli.common import (
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
     check_choice,
     command,
     note,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
     words,
 )
@@ -36,7 +35,6 @@ from ordinalgp.tables.cells import BadRows
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.large import BatchSettings, encode_file
 from ordinalgp.tables.model import KERNELS
-from ordinalgp.tables.reading import Format
 from ordinalgp.tables.source import Source
 from ordinalgp.tables.summary import summarise
 
@@ -124,8 +122,8 @@ def fit(
     """
     started = time.perf_counter()
     check_choice("--decision", decision, DECISIONS)
-    rows = bad_rows(on_bad_rows, table)
-    style = Format(separator_named(separator), decimal, encoding)
+    file = table_file(table, on_bad_rows, separator, decimal, encoding)
+    rows = file.bad
     source = Source(
         table,
         target,
@@ -133,7 +131,7 @@ def fit(
         tuple(words(drop)),
         tuple(words(nominal)),
         tuple(words(numeric)),
-        style,
+        file.style,
     )
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
     batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()

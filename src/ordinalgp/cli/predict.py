@@ -18,13 +18,12 @@ from ordinalgp.cli.common import (
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
     check_choice,
     command,
     load_model,
     note,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
     words,
 )
@@ -32,8 +31,8 @@ from ordinalgp.cli.fit import DECISIONS
 from ordinalgp.decisions import decide
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, BadRows, Table, texts
-from ordinalgp.tables.reading import Format, read_chunks
+from ordinalgp.tables.cells import BadInput, Table, texts
+from ordinalgp.tables.reading import TableFile
 from ordinalgp.tables.writing import CsvWriter, Rows, Writer, table_writer
 
 
@@ -71,24 +70,24 @@ def predict(
     """
     if decision is not None:
         check_choice("--decision", decision, DECISIONS)
-    fitted, rows = load_model(model), bad_rows(on_bad_rows, table)
+    file = table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = load_model(model)
     if decision is not None:
         fitted.classifier_.set_params(decision=decision)
-    style = Format(separator_named(separator), decimal, encoding)
     lines_of_json = as_json and output is None
     opened: Any = nullcontext(_Lines() if lines_of_json else CsvWriter(sys.stdout))
     counts: Counter[str] = Counter()
     writing: Any = table_writer(output) if output else opened
     with threads_for(len(fitted.codes_)), writing as writer:
-        for chunk in predictions(fitted, table, style, rows, words(keep)):
+        for chunk in predictions(fitted, file, words(keep)):
             writer.write(chunk)
             counts.update(map(str, chunk["level"]))
-    tell_skipped(rows)
+    tell_skipped(file.bad)
     if output is None:
         return
     levels = {str(level): counts[str(level)] for level in fitted.categories_.tolist()}
     if as_json:
-        told = {"rows": counts.total(), "skipped_rows": rows.skipped, "levels": levels}
+        told = {"rows": counts.total(), "skipped_rows": file.bad.skipped, "levels": levels}
         print_json(told | {"output": str(output)})
         return
     print(f"{counts.total():,} rows predicted, in {output}: ", end="")
@@ -104,29 +103,20 @@ class _Lines(Writer):
             print(json.dumps(dict(zip(chunk, values, strict=True)), ensure_ascii=False))
 
 
-def predictions(
-    model: TableModel, path: Path, style: Format, rows: BadRows, keep: list[str]
-) -> Iterator[Rows]:
+def predictions(model: TableModel, file: TableFile, keep: list[str]) -> Iterator[Rows]:
     """Predict a file chunk by chunk; print notes on its columns with the first."""
     filled: Counter[str] = Counter()
-    for number, (table, features) in enumerate(encoded_chunks(model, path, style, rows)):
+    for number, table in enumerate(file.chunks()):
+        features, bad = model.encoder_.encode(table, file.style.decimal)
+        good = file.bad.drop(table, bad)
         if number == 0:
             _check_kept(model, table, keep)
             tell_new_columns(model, table, keep)
-        filled.update(model.encoder_.newly_missing(table))
-        yield _predicted(model, table, features, keep)
+        kept = table.take(good)
+        filled.update(model.encoder_.newly_missing(kept))
+        yield _predicted(model, kept, features[good], keep)
     for name, count in filled.items():
         note(f"Column {name}: {count} missing values were filled; in training there were none.")
-
-
-def encoded_chunks(
-    model: TableModel, path: Path, style: Format, rows: BadRows
-) -> Iterator[tuple[Table, FloatArray]]:
-    """Rows of a file with their features, chunk by chunk, without bad rows."""
-    for table in read_chunks(path, rows, style):
-        features, bad = model.encoder_.encode(table, style.decimal)
-        good = rows.drop(table, bad)
-        yield table.take(good), features[good]
 
 
 def tell_new_columns(model: TableModel, table: Table, known: list[str]) -> None:

@@ -16,13 +16,12 @@ from ordinalgp.cli.common import (
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
     check_choice,
     command,
     console,
     note,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
     words,
 )
@@ -32,7 +31,6 @@ from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
 from ordinalgp.tables.encoding import learn, parse_columns
 from ordinalgp.tables.model import KERNELS, kernel_named
-from ordinalgp.tables.reading import Format, read_table
 from ordinalgp.tables.target import read_target
 from ordinalgp.tables.writing import Rows, table_writer
 
@@ -97,13 +95,14 @@ def rank(
     rank items that were never compared.
     """
     check_choice("--kernel", kernel, (*KERNELS, "none"))
-    style = Format(separator_named(separator), decimal, encoding)
-    of_items, of_pairs = bad_rows(on_bad_rows, items), bad_rows(on_bad_rows, comparisons)
-    table = read_table(items, of_items, style)
+    reading = on_bad_rows, separator, decimal, encoding
+    item_file, pair_file = (table_file(path, *reading) for path in (items, comparisons))
+    of_items, of_pairs = item_file.bad, pair_file.bad
+    table = item_file.read()
     table, names = _named_items(table, _column(table, name, 0, items), of_items)
     features = table.without([_column(table, name, 0, items), *words(drop)])
     features, names, X = _features(features, names, kernel, decimal, of_items)
-    duels = read_table(comparisons, of_pairs, style)
+    duels = pair_file.read()
     sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
     pairs, outcomes, order = _pairs(duels, sides, names, outcome, words(levels), of_pairs)
     start = "independent" if X is None else kernel_named(kernel, X.shape[1])

@@ -1,6 +1,7 @@
 """Base class of the displays, and the checks and colours that they share."""
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.fitted import unwrap
 from ordinalgp.metrics.ranks import ranks
+from ordinalgp.validation.options import check_whole
 
 MARKERS = "os^DvPX*<>"
 SHADE = 0.25  # opacity of areas in the colour of a level
@@ -120,6 +122,43 @@ def legend_beside(ax: Any) -> None:
     """Draw the legend to the right of ``ax``, the last entry on top."""
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+@dataclass(frozen=True, eq=False)
+class LatentSlice:
+    """Latent moments on a grid over some features, with the others at their medians."""
+
+    model: Any
+    axes: list[FloatArray]
+    """coordinates of the grid, one array per feature"""
+    queries: Any
+    """grid points as inputs of the estimator"""
+    mean: FloatArray
+    var: FloatArray
+    points: FloatArray
+    """rows in these features"""
+    codes: IntArray | None
+    columns: list[int]
+    names: list[str]
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: Any, y: Any, features: Any, feature_names: Any, resolution: int
+    ) -> Self:
+        """Compute the moments over the range of the rows."""
+        check_whole("resolution", resolution, least=2)
+        rows = rows_of(X)
+        names = feature_names_of(X, rows.shape[1], feature_names)
+        columns = [column(feature, names) for feature in features]
+        axes = np.meshgrid(*(span(rows[:, place], resolution) for place in columns))
+        grid = np.tile(np.median(rows, axis=0), (axes[0].size, 1))
+        grid[:, columns] = np.column_stack([axis.ravel() for axis in axes])
+        queries = like(X, grid)
+        model, *moments = latent_at(estimator, queries)
+        mean, var = (moment.reshape(axes[0].shape) for moment in moments)
+        codes = codes_of(y, model.categories_, len(rows))
+        chosen = [names[place] for place in columns]
+        return cls(model, list(axes), queries, mean, var, rows[:, columns], codes, columns, chosen)
 
 
 def file_axes(size: tuple[float, float] | None = None) -> Any:

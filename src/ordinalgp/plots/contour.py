@@ -15,18 +15,11 @@ from ordinalgp.plots.base import (
     MARKERS,
     SHADE,
     Display,
-    codes_of,
+    LatentSlice,
     colors_of,
-    column,
-    feature_names_of,
-    latent_at,
     legend_beside,
-    like,
     pyplot,
-    rows_of,
-    span,
 )
-from ordinalgp.validation.options import check_whole
 
 _SMALLEST_RING, _LARGEST_RING = 60.0, 400.0  # areas of the marks, in square points
 
@@ -99,8 +92,8 @@ class ContourDisplay(Display):
             Axes to draw on; None makes a new figure.
         """
         pyplot()
-        surface, _ = _surface(estimator, X, y, features, feature_names, resolution)
-        return cls(*surface).plot(ax=ax)
+        at = _slice(estimator, X, y, features, feature_names, resolution)
+        return cls(*_surface(at)).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         colors, grid = colors_of(len(self.categories)), (self.x0, self.x1, self.mean)
@@ -218,9 +211,9 @@ class RelevanceVectorsDisplay(ContourDisplay):
         vectors = model.relevance_vectors_
         for transformer in reversed(transformers):
             vectors = transformer.inverse_transform(vectors)
-        surface, axes = _surface(estimator, X, y, features, feature_names, resolution)
-        shown = {"vectors": np.asarray(vectors)[:, axes], "weights": model.weights_}
-        return cls(*surface, **shown).plot(ax=ax)
+        at = _slice(estimator, X, y, features, feature_names, resolution)
+        shown = {"vectors": np.asarray(vectors)[:, at.columns], "weights": model.weights_}
+        return cls(*_surface(at), **shown).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         super()._draw(ax)
@@ -237,20 +230,15 @@ class RelevanceVectorsDisplay(ContourDisplay):
         legend_beside(ax)
 
 
-def _surface(
-    estimator: Any, X: Any, y: Any, features: tuple[Any, Any], feature_names: Any, resolution: int
-) -> tuple[tuple[Any, ...], list[int]]:
-    """Fields of a ContourDisplay, and the columns of its two features."""
-    rows = rows_of(X)
-    names = feature_names_of(X, rows.shape[1], feature_names)
-    check_whole("resolution", resolution, least=2)
+def _slice(
+    estimator: Any, X: Any, y: Any, features: Any, names: Any, resolution: int
+) -> LatentSlice:
     if len(features) != 2:
         raise ValueError(f"features must be two, one per axis, but {features!r} was given.")
-    axes = [column(feature, names) for feature in features]
-    x0, x1 = np.meshgrid(*(span(rows[:, place], resolution) for place in axes))
-    grid = np.tile(np.median(rows, axis=0), (x0.size, 1))
-    grid[:, axes] = np.column_stack([x0.ravel(), x1.ravel()])
-    model, mean, _ = latent_at(estimator, like(X, grid))
-    codes = codes_of(y, model.categories_, len(rows))
-    surface = x0, x1, mean.reshape(x0.shape), model.thresholds_, model.categories_
-    return (*surface, rows[:, axes], codes, [names[place] for place in axes]), axes
+    return LatentSlice.of(estimator, X, y, features, names, resolution)
+
+
+def _surface(at: LatentSlice) -> tuple[Any, ...]:
+    """Fields of a ContourDisplay."""
+    fitted = at.model.thresholds_, at.model.categories_
+    return *at.axes, at.mean, *fitted, at.points, at.codes, at.names

@@ -8,21 +8,8 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.fitted import category_proba
-from ordinalgp.plots.base import (
-    MARKERS,
-    SHADE,
-    Display,
-    codes_of,
-    colors_of,
-    column,
-    feature_names_of,
-    latent_at,
-    like,
-    pyplot,
-    rows_of,
-    span,
-)
-from ordinalgp.validation.options import check_option, check_whole
+from ordinalgp.plots.base import MARKERS, SHADE, Display, LatentSlice, colors_of, pyplot
+from ordinalgp.validation.options import check_option
 
 
 @dataclass(eq=False)
@@ -98,21 +85,13 @@ class PosteriorDisplay(Display):
         """
         pyplot()
         check_option("kind", kind, ("latent", "levels"))
-        check_whole("resolution", resolution, least=2)
-        rows = rows_of(X)
-        names = feature_names_of(X, rows.shape[1], feature_names)
-        at = column(feature, names)
-        x = span(rows[:, at], resolution)
-        grid = np.tile(np.median(rows, axis=0), (resolution, 1))
-        grid[:, at] = x
-        queries = like(X, grid)
-        model, mean, var = latent_at(estimator, queries)
+        at = LatentSlice.of(estimator, X, y, (feature,), feature_names, resolution)
+        model, mean, var = at.model, at.mean, at.var
         if kind == "levels":
-            mean, var = rank_moments(category_proba(estimator, queries, model.categories_))
-        codes = codes_of(y, model.categories_, len(rows))
-        fitted = np.asarray(model.thresholds_), model.categories_
-        drawn = cls(x, mean, np.sqrt(var), *fitted, rows[:, at], codes, names[at], kind)
-        return drawn.plot(ax=ax)
+            mean, var = rank_moments(category_proba(estimator, at.queries, model.categories_))
+        curve, fitted = (at.axes[0], mean, np.sqrt(var)), (model.thresholds_, model.categories_)
+        display = cls(*curve, *fitted, at.points[:, 0], at.codes, at.names[0], kind)
+        return display.plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         low, high = self._limits()

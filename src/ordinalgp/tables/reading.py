@@ -38,6 +38,23 @@ class Format:
     encoding: str = "utf-8-sig"
 
 
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """A file to read, its format, and the policy for its bad rows."""
+
+    path: Path
+    style: Format
+    bad: BadRows
+
+    def read(self) -> Table:
+        """Read all rows."""
+        return read_table(self.path, self.bad, self.style)
+
+    def chunks(self) -> Iterator[Table]:
+        """Read the rows in chunks."""
+        return read_chunks(self.path, self.bad, self.style)
+
+
 def read_table(path: str | Path, bad_rows: BadRows, style: Format | None = None) -> Table:
     """Read all rows of a CSV or Parquet file."""
     chunks = list(read_chunks(path, bad_rows, style, rows=None))
