@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
-.PHONY: demo test test-oldest check format bench tables peers clean
+.PHONY: demo test test-cpus test-numerics test-oldest check format bench tables peers clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,39 @@ demo: $(VENV)/.demo  ## fit, compare, predict and report on embedded data
 test: $(VENV)/.dev  ## the whole test suite
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
+# Kinds of processor whose rounding is tried: OpenBLAS computes as if on each, and numpy without
+# AVX-512. Choose some with `make test-cpus CPUS="Haswell Zen"`.
+CPUS ?= Prescott Nehalem Haswell Zen SkylakeX no-AVX512
+# numpy names what it uses by its version; what a processor lacks must not be named.
+AVX512 := import numpy; found = numpy.show_config(mode="dicts")["SIMD Extensions"].get("found", []); \
+    print(*[f for f in found if f.startswith(("AVX512", "X86_V4"))])
+# Tests against oracles: engine, and estimators without scikit-learn's own checks.
+NUMERICS := $(addprefix tests/,core gp least_squares many_rows preference collaborative sparse baselines) \
+    -k "not scikit_learn_contract"
+
+define each_cpu
+@failed=; for cpu in $(CPUS); do \
+    core=$$cpu; off=; needs=; \
+    case $$cpu in \
+        Haswell|Zen) needs=avx2;; \
+        SkylakeX) needs=avx512f;; \
+        no-AVX512) core=; off=$$($(BIN)/python -c '$(AVX512)');; \
+    esac; \
+    if [ -n "$$needs" ] && ! grep -qsw "$$needs" /proc/cpuinfo; then \
+        echo "=== $$cpu: left out, as this processor has no $$needs"; continue; fi; \
+    echo "=== $$cpu$${off:+: numpy without $$off}"; \
+    env $${core:+OPENBLAS_CORETYPE=$$core} NPY_DISABLE_CPU_FEATURES="$$off" $(ONE_THREAD) \
+        $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q $(1) || failed="$$failed $$cpu"; \
+done; \
+if [ -n "$$failed" ]; then echo "=== failed:$$failed"; exit 1; fi
+endef
+
+test-cpus: $(VENV)/.dev  ## the whole suite with the rounding of each kind of processor
+	$(call each_cpu)
+
+test-numerics: $(VENV)/.dev  ## the tests against oracles with the same
+	$(call each_cpu,$(NUMERICS))
+
 test-oldest: .venv-oldest/.done  ## the suite on the oldest supported dependencies
 	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal -q
 
@@ -45,18 +78,18 @@ bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.order_speed
 
-# What is in benchmarks/results is not computed again; remove a file there to start anew.
-BENCHMARK := $(ONE_THREAD) $(BIN)/python -m ordinalgp.benchmark
-PAGES := --output benchmarks/results --pages docs/results --jobs $(WORKERS)
+# What is in papers/results is not computed again; remove a file there to start anew.
+PAPERS := $(ONE_THREAD) $(BIN)/python -m papers
+PAGES := --output papers/results --pages docs/results --jobs $(WORKERS)
 
 tables: $(VENV)/.dev  ## the papers' tables beside ours (resumable); pages in docs/results
 	for name in gpor-table2 gpor-table3 gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
 	    order-table1 order-figure2 collaborative-table1 isbor-table3 isbor-figure2; do \
-	    $(BENCHMARK) $$name $(PAGES) || exit 1; done
+	    $(PAPERS) $$name $(PAGES) || exit 1; done
 
 peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[peers]"
-	$(BENCHMARK) peers $(PAGES)
+	$(PAPERS) peers $(PAGES)
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -72,6 +72,8 @@ def test_a_complete_table_gives_the_best_low_rank_approximation():
     [
         (MeanImputer(by="column"), "by must be one of 'item', 'rater'"),
         (LowRankImputer(rank=0), "rank must be a number of at least 1"),
+        (LowRankImputer(rank=2.0), "rank must be a whole number, but is 2.0"),
+        (LowRankImputer(max_iter=9.5), "max_iter must be a whole number, but is 9.5"),
         (LowRankImputer(rank=10), r"rank must be at most 9 for a table of shape \(12, 9\)"),
     ],
 )

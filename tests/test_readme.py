@@ -1,4 +1,4 @@
-"""What the README says is true: its examples run and print what it shows."""
+"""The README and the pages of the guide: their examples run and print what is shown."""
 
 import re
 from pathlib import Path
@@ -6,36 +6,55 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ordinalgp.benchmark.experiments import EXPERIMENTS
+from papers.__main__ import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 NUMBER = r"-?\d+\.?\d*"
+FILES = {
+    "pictures.md": {"contours.png", "latent.png", "calibration.png"},
+    "saving.md": {"model.ogp", "grades.ogp"},
+    "tables-and-command-line.md": {"grades.ogp"},
+}
 
 
 def words_and_numbers(text):
     return re.sub(NUMBER, "#", text).split(), np.array(re.findall(NUMBER, text), dtype=float)
 
 
-def test_every_example_runs_and_prints_what_it_shows(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("page", [ROOT / "README.md", *GUIDE], ids=lambda page: page.name)
+def test_every_example_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.close("all")
     plt.switch_backend("Agg")
     monkeypatch.chdir(tmp_path)
-    blocks = BLOCK.findall(README)
-    assert len(blocks) == README.count("```python") > 5
-    assert sum(shown != "" for _, shown in blocks) == README.count("```text") > 3
+    text = page.read_text(encoding="utf-8")
+    blocks = BLOCK.findall(text)
+    assert len(blocks) == text.count("```python")
+    assert sum(shown != "" for _, shown in blocks) == text.count("```text")
     names: dict[str, object] = {}
     for code, shown in blocks:
-        exec(compile(code, "README.md", "exec"), names)
+        exec(compile(code, page.name, "exec"), names)
         printed, numbers = words_and_numbers(capsys.readouterr().out)
-        if shown:
-            words, expected = words_and_numbers(shown)
-            assert printed == words
-            np.testing.assert_allclose(numbers, expected, rtol=0.05, atol=0.02)
+        words, expected = words_and_numbers(shown)
+        assert printed == words
+        np.testing.assert_allclose(numbers, expected, rtol=0.05, atol=0.02)
     plt.close("all")
-    assert {"model.ogp", "contours.png", "latent.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert FILES.get(page.name, set()) <= {path.name for path in tmp_path.iterdir()}
+
+
+def test_most_pages_have_examples_and_the_readme_is_short():
+    assert len(README.splitlines()) <= 140
+    shown = [page for page in GUIDE if BLOCK.search(page.read_text(encoding="utf-8"))]
+    assert len(shown) >= 9
+    assert FILES.keys() <= {page.name for page in GUIDE}
+
+
+def test_the_index_links_every_page_of_the_guide():
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    assert [page.name for page in GUIDE if f"](guide/{page.name})" not in index] == []
 
 
 @pytest.mark.parametrize("command", ["demo", "test"])
@@ -47,11 +66,19 @@ def test_the_two_commands_are_named_and_exist(command):
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
+def anchors(page):
+    """Anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", text):
+        goal = page.parent / target if target else page
+        assert goal.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(goal), f"{page.name} links to {target}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -59,5 +86,5 @@ def test_what_pages_ask_to_run_is_there(page):
     text = page.read_text(encoding="utf-8")
     for module in re.findall(r"python -m (benchmarks\.\w+)", text):
         assert (ROOT / f"{module.replace('.', '/')}.py").exists(), f"{page.name} names {module}"
-    for name in re.findall(r"ordinalgp benchmark ([a-z]+-?\w+)\b", text):
-        assert name in EXPERIMENTS, f"{page.name} names the benchmark {name}"
+    for name in re.findall(r"python -m papers ([a-z]+(?:-\w+)*)", text):
+        assert name in EXPERIMENTS, f"{page.name} names the table {name}"

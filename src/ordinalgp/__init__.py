@@ -1,13 +1,12 @@
 """Gaussian processes for ordered outcomes and preferences."""
 
-# from ordinalgp.baselines import IncrementalOrdinalSVC, KernelDiscriminantOrdinal, OrdinalSVC
-# from ordinalgp.collaborative import CollaborativeOrdinalGP
+from ordinalgp.baselines import IncrementalOrdinalSVC, KernelDiscriminantOrdinal, OrdinalSVC
+from ordinalgp.collaborative import CollaborativeOrdinalGP
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
 from ordinalgp.persistence import load
 from ordinalgp.preference import PreferenceGP, Ranking
-
-# from ordinalgp.sparse import SparseBayesOrdinalClassifier
+from ordinalgp.sparse import SparseBayesOrdinalClassifier
 
 __version__ = "0.1.0.dev0"
 

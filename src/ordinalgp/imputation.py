@@ -1,4 +1,4 @@
-"""Filling the gaps of a table of ratings: rows are items, columns raters, NaN a gap.
+"""Imputers for a table of ratings: rows are items, columns are raters, NaN is a gap.
 
 .. [Chu05] W. Chu and Z. Ghahramani, "Gaussian processes for ordinal regression", Journal of
    Machine Learning Research 6, 2005.
@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.validation.options import check_number, check_option
+from ordinalgp.validation.options import check_option, check_whole
 
 __all__ = ["LowRankImputer", "MeanImputer"]
 
 
 class _Imputer(TransformerMixin, BaseEstimator):
-    """Reads a table with gaps."""
+    """Base class: reads a table with gaps."""
 
     def _table(self, X: Any, *, reset: bool) -> FloatArray:
         table: FloatArray = validate_data(
@@ -33,7 +33,7 @@ class _Imputer(TransformerMixin, BaseEstimator):
 
 
 def _means(table: FloatArray, axis: int, empty: Any) -> FloatArray:
-    """Mean of what was observed along ``axis``; ``empty`` where nothing was."""
+    """Mean of the observed entries along ``axis``; ``empty`` where there are none."""
     seen = ~np.isnan(table)
     count = seen.sum(axis=axis)
     total = np.where(seen, table, 0.0).sum(axis=axis)
@@ -46,13 +46,13 @@ class MeanImputer(_Imputer):
     Parameters
     ----------
     by : {"item", "rater"}, default="item"
-        Whose mean: the row's own (section 6.3 of [Chu05]_), or the column's in ``fit``. A row or
-        a column without any rating gets the mean of all ratings in ``fit``.
+        Mean of the row itself (section 6.3 of [Chu05]_), or of the column in ``fit``. A row or a
+        column without any rating is filled with the mean of all ratings in ``fit``.
 
     Attributes
     ----------
     rater_means_ : ndarray of shape (n_raters,)
-        Mean of every column.
+        Mean of each column.
     overall_mean_ : float
         Mean of all ratings, 0 if there are none.
 
@@ -114,30 +114,32 @@ class MeanImputer(_Imputer):
 
 
 class LowRankImputer(_Imputer):
-    """Fill gaps by a weighted low-rank approximation: weight 1 where observed, 0 elsewhere.
+    """Fill gaps by a weighted low-rank approximation: weight 1 for observed entries, else 0.
 
-    The EM procedure of [Srebro03]_, which section 6.3 of [Chu05]_ uses with rank 2: fill the gaps
-    with the current approximation, replace that by the best one of this rank to the filled table
-    (a singular value decomposition), repeat. The squared error on observed entries never rises.
-    Gaps start at the mean of their row. New rows are fitted by least squares to the factors found.
+    The EM procedure of [Srebro03]_, which section 6.3 of [Chu05]_ uses with rank 2. Gaps start at
+    the mean of their row. Each iteration fills them with the current approximation, and replaces
+    that by the best one of this rank to the filled table (a singular value decomposition). The
+    squared error on observed entries never rises. New rows are fitted by least squares to the
+    factors found.
 
     Parameters
     ----------
     rank : int, default=2
         Rank of the approximation.
     max_iter : int, default=500
-        Most rounds of EM.
+        Largest number of iterations.
     tol : float, default=1e-5
-        Stop when a round lowers the error on observed entries by less than this share.
+        The search stops when an iteration lowers the error on observed entries by less than this
+        share.
 
     Attributes
     ----------
     components_ : ndarray of shape (rank, n_raters)
-        Right factor, orthonormal rows.
+        Right factor, with orthonormal rows.
     error_path_ : ndarray of shape (n_iter_,)
-        Root mean squared error on observed entries after each round.
+        Root mean squared error on observed entries after each iteration.
     n_iter_ : int
-        Number of rounds.
+        Number of iterations.
 
     Examples
     --------
@@ -171,8 +173,8 @@ class LowRankImputer(_Imputer):
         self
             The fitted transformer.
         """
-        check_number("rank", self.rank, least=1)
-        check_number("max_iter", self.max_iter, least=1)
+        check_whole("rank", self.rank, least=1)
+        check_whole("max_iter", self.max_iter, least=1)
         table = self._table(X, reset=True)
         if self.rank > min(table.shape):
             raise ValueError(

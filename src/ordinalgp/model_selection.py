@@ -1,8 +1,8 @@
-"""Cross-validation of comparisons: rows are comparisons, and the items stay where they are.
+"""Cross-validation of comparisons.
 
-scikit-learn's tools split the rows of ``X`` and ``y`` together, but what must be split here are the
-comparisons, while all items keep their places. ``ComparisonClassifier`` turns the one into the
-other: its ``X`` is the (m, 2) comparisons and its ``y`` the outcomes.
+scikit-learn's tools split the rows of ``X`` and ``y`` together. Here the comparisons must be split,
+while all items keep their places. Hence the ``X`` of :class:`ComparisonClassifier` is the (m, 2)
+comparisons, and its ``y`` the outcomes.
 """
 
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.preference.comparisons import check_comparisons, check_items
+from ordinalgp.preference.pairs import pair_probabilities
 from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_option
 
@@ -24,29 +25,29 @@ __all__ = ["ComparisonClassifier", "ComparisonKFold"]
 
 
 class ComparisonClassifier(ClassifierMixin, BaseEstimator):
-    """A preference model as a classifier of comparisons, for scikit-learn's cross-validation.
+    """Classifier of comparisons: a preference model for scikit-learn's cross-validation.
 
     Parameters
     ----------
     estimator : PreferenceGP
         The model; its parameters are ``estimator__kernel`` and so on in searches.
     items : array-like of shape (n_items, n_features)
-        All items, as ``X`` of ``PreferenceGP.fit``. They are no part of what is split: only
-        comparisons and outcomes carry information about preferences.
+        All items, as ``X`` of ``PreferenceGP.fit``. They are not split: only comparisons and
+        outcomes have information about preferences.
 
     Attributes
     ----------
     estimator_ : PreferenceGP
         The fitted model.
     categories_ : ndarray
-        What outcomes can be, from right to left preferred.
+        Possible outcomes, from "right preferred" to "left preferred".
     classes_ : ndarray
-        The same, sorted as scikit-learn sorts labels.
+        The same outcomes, sorted as scikit-learn sorts labels.
 
     Notes
     -----
     ``cross_val_predict(..., method="predict_proba")`` recodes labels to 0, 1, ... before fitting.
-    Give outcomes like that in the first place, with ``levels=[0, 1]`` or so in the estimator.
+    Code the outcomes like that yourself, with for example ``levels=[0, 1]`` in the estimator.
 
     Examples
     --------
@@ -60,7 +61,7 @@ class ComparisonClassifier(ClassifierMixin, BaseEstimator):
     >>> outcomes = np.tile([1, -1], 30)
     >>> pairs = np.where(outcomes[:, None] > 0, pairs, pairs[:, ::-1])
     >>> model = ComparisonClassifier(PreferenceGP(), items)
-    >>> scoring = make_ordinal_scorer("log_score")  # greater is better: negated
+    >>> scoring = make_ordinal_scorer("log_score")  # higher is better: negated
     >>> scores = cross_val_score(model, pairs, outcomes, scoring=scoring, cv=ComparisonKFold(3))
     >>> bool(scores.mean() > np.log(0.5))
     True
@@ -80,12 +81,12 @@ class ComparisonClassifier(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_comparisons,), default=None
             Outcomes, as in ``PreferenceGP.fit``.
         sample_weight : array-like of shape (n_comparisons,), default=None
-            How many times each comparison counts.
+            Number of times that each comparison counts.
         """
         values = None if y is None or self.estimator.levels is not None else np.unique(y)
         if values is not None and values.tolist() == [0, 1]:
             raise ValueError(
-                "y holds 0 and 1 but no -1, where 0 would mean a tie. If that is meant, set "
+                "y holds 0 and 1 but no -1, where 0 would mean a tie. If it is a tie, set "
                 "levels=[-1, 0, 1]; if 0 means that the right was preferred, levels=[0, 1]. "
                 "(cross_val_predict recodes labels like this: give it 0, 1 with levels=[0, 1].)"
             )
@@ -105,7 +106,8 @@ class ComparisonClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         rows = self.estimator_._check_inputs(self.items, reset=False)
         names = check_items(self.items) if isinstance(self.estimator_.kernel, str) else None
-        return self.estimator_._pair_proba(rows, check_comparisons(X, len(rows), names))
+        pairs = check_comparisons(X, len(rows), names)
+        return pair_probabilities(self.estimator_._result.model, rows, pairs)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every outcome, columns in the order of ``classes_``.
@@ -131,17 +133,17 @@ class ComparisonClassifier(ClassifierMixin, BaseEstimator):
 
 
 class ComparisonKFold(BaseCrossValidator):
-    """Folds of comparisons, such that what is tested was not seen in training.
+    """K-fold cross-validator of comparisons that keeps pairs or items of the test unseen.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
     hold_out : {"pairs", "items", "comparisons"}, default="pairs"
-        What training must not share with the test. "pairs": all comparisons of the same two items,
-        in either order, go to the same fold. "items": a fold tests the comparisons of its items,
-        and trains on those among the other items only: how well are new items predicted?
-        "comparisons": each stands alone, so repetitions can be on both sides.
+        Unit that training and test must not share. "pairs": all comparisons of the same two items,
+        in either order, are in the same fold. "items": a fold tests the comparisons of its items
+        and trains on comparisons among the other items, which measures predictions of new items.
+        "comparisons": each is a unit, so repetitions can be in training and in test.
     shuffle : bool, default=True
         Whether to draw the folds at random.
     random_state : int, RandomState instance or None, default=None
@@ -185,7 +187,7 @@ class ComparisonKFold(BaseCrossValidator):
         X : array-like of shape (n_comparisons, 2)
             Left and right item of each comparison, numbers or names.
         y, groups : ignored
-            For scikit-learn's sake.
+            For compatibility with scikit-learn.
         """
         check_option("hold_out", self.hold_out, ("pairs", "items", "comparisons"))
         pairs = np.asarray(X)
@@ -196,7 +198,7 @@ class ComparisonKFold(BaseCrossValidator):
         n_units = int(units.max()) + 1
         if not 2 <= self.n_splits <= n_units:
             raise ValueError(
-                f"n_splits must be from 2 to the {n_units} {self.hold_out} there are, "
+                f"n_splits must be from 2 to the number of {self.hold_out}, {n_units}, "
                 f"but is {self.n_splits}."
             )
         fold = np.arange(n_units) % self.n_splits
@@ -207,7 +209,7 @@ class ComparisonKFold(BaseCrossValidator):
             yield np.flatnonzero(~touched), np.flatnonzero(touched)
 
     def _units(self, items: IntArray) -> IntArray:
-        """What each comparison consists of that must not be on both sides, (m, 1) or (m, 2)."""
+        """Units of each comparison that training and test must not share, (m, 1) or (m, 2)."""
         if self.hold_out == "items":
             return items
         if self.hold_out == "comparisons":

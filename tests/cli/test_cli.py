@@ -303,7 +303,7 @@ def test_version(run):
     assert run("--version")[:2] == (0, f"ordinalgp {ordinalgp.__version__}\n")
 
 
-@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "benchmark"])
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate"])
 def test_every_command_has_help_with_an_example(command, run):
     code, out, _ = run(command, "--help")
     assert code == 0

@@ -1,4 +1,4 @@
-"""The demo, the commands it prints, and the transcript of both in the README."""
+"""The demo, the commands it prints, and the transcript of both in the guide."""
 
 import csv
 import io
@@ -17,7 +17,8 @@ for package in ("typer", "matplotlib", "jinja2"):
     pytest.importorskip(package)
 from ordinalgp.cli.main import build  # noqa: E402
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
+PAGE = (GUIDE / "tables-and-command-line.md").read_text(encoding="utf-8")
 NUMBER = r"-?\d+\.\d+"
 PROGRAM = re.compile(r"^\S+(?: -m ordinalgp)? (?=(?:evaluate|predict|fit|report) )", re.MULTILINE)
 
@@ -110,9 +111,9 @@ def alike(shown, printed):
     return np.allclose(*numbers, rtol=0.05, atol=0.011)
 
 
-def test_the_transcript_of_the_readme_is_what_is_printed(demo):
-    """Lines between "..." follow each other in the output as they do in the README."""
-    blocks = re.findall(r"^```console\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def test_the_transcript_of_the_guide_is_what_is_printed(demo):
+    """Lines between "..." follow each other in the output as they do on the page."""
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     seen = []
     for block in blocks:
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -120,7 +121,7 @@ def test_the_transcript_of_the_readme_is_what_is_printed(demo):
             line = shlex.join(shlex.split(command)[1:])
             seen.append(line.split()[0])
             assert_shown(normal(shown), normal(demo[1][line]))
-    assert seen == ["demo", "evaluate"]
+    assert seen == ["demo", "predict", "evaluate"]
 
 
 def assert_shown(shown, printed):
@@ -132,7 +133,7 @@ def assert_shown(shown, printed):
             free = True
             continue
         fits = [i for i in range(at, len(printed)) if alike(line, printed[i])]
-        assert fits, f"the README shows {line!r}, which is not printed after line {at}"
-        assert free or fits[0] == at, f"the README leaves out {printed[at]!r} before {line!r}"
+        assert fits, f"the page shows {line!r}, which is not printed after line {at}"
+        assert free or fits[0] == at, f"the page leaves out {printed[at]!r} before {line!r}"
         at, free = fits[0] + 1, False
-    assert free or not any(printed[at:]), f"the README leaves out {printed[at:]}"
+    assert free or not any(printed[at:]), f"the page leaves out {printed[at:]}"

@@ -1,6 +1,9 @@
 """CollaborativeOrdinalGP: its limits, its ids, its errors, and what it saves."""
 
+import io
+import json
 import time
+import zipfile
 
 import joblib
 import numpy as np
@@ -11,9 +14,11 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from tests.reference.draws import normal_draws
 
 import ordinalgp
 from ordinalgp import CollaborativeOrdinalGP, OrdinalGPClassifier
+from ordinalgp.runtime.progress import listening
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:EM still gained:sklearn.exceptions.ConvergenceWarning"
@@ -22,11 +27,11 @@ pytestmark = pytest.mark.filterwarnings(
 
 def simulate(n=8, m=12, seed=0, levels=4, share=0.6):
     """Long-format ratings of one taste with personal deviations, and item features."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])
     X = rng.normal(size=(m, 2))
     K = RBF(1.5)(X) + 1e-9 * np.eye(m)
-    h = 1.5 * multivariate_normal.rvs(cov=K, random_state=rng)
-    f = h + 0.7 * np.atleast_2d(multivariate_normal.rvs(cov=K, size=n, random_state=rng))
+    h = 1.5 * normal_draws(rng, K)
+    f = h + 0.7 * normal_draws(rng, K, n)
     cuts = np.quantile(f, np.arange(1, levels) / levels) + rng.normal(0, 0.2, (n, 1))
     y = 1 + np.sum((f + 0.3 * rng.normal(size=f.shape))[:, :, None] > cuts[:, None], axis=2)
     raters, items = np.nonzero(rng.random(f.shape) < share)
@@ -301,6 +306,7 @@ def test_bad_ratings_are_explained(change, message):
         ({"rater_smoothing": -1}, ValueError, "rater_smoothing must be a number of at least"),
         ({"covariance_smoothing": "m"}, ValueError, "covariance_smoothing must be a number"),
         ({"decision": "best"}, ValueError, "decision rule must be one of"),
+        ({"max_iter": 10.0}, ValueError, "max_iter must be a whole number, but is 10.0"),
     ],
 )
 def test_bad_parameters_are_explained(options, error, message):
@@ -339,11 +345,25 @@ def test_a_failed_fit_leaves_the_old_model_whole(fitted):
 @pytest.mark.filterwarnings("default")
 def test_an_unfinished_fit_warns(capsys):
     raters, items, ratings, _ = simulate(4, 6)
-    with pytest.warns(ConvergenceWarning, match=r"EM still gained .* Raise max_iter"):
+    with pytest.warns(ConvergenceWarning, match=r"EM still gained .* Raise max_iter") as caught:
         model = CollaborativeOrdinalGP(max_iter=1, tol=0.0, verbose=1).fit(raters, items, ratings)
+    assert [warning.filename for warning in caught] == [__file__]
     assert not model.converged_
     assert model.n_iter_ == 1
-    assert "iteration   1:" in capsys.readouterr().err
+    assert "iteration 1/1" in capsys.readouterr().err
+
+
+def test_every_iteration_is_reported(capsys):
+    raters, items, ratings, _ = simulate(4, 6)
+    steps = []
+    with listening(steps.append):
+        model = CollaborativeOrdinalGP(max_iter=3, tol=0.0).fit(raters, items, ratings)
+    assert [(step.stage, step.step, step.total) for step in steps] == [
+        ("em", iteration, 3) for iteration in range(4)
+    ]
+    assert_allclose([step.value for step in steps], model.objective_path_, rtol=0)
+    assert [step.done for step in steps] == [False, False, False, True]
+    assert capsys.readouterr().err == ""
 
 
 # ---------------------------------------------------------------------- saving and workers
@@ -369,6 +389,74 @@ def test_a_saved_model_gives_the_same_numbers(likelihood, tmp_path):
     one, two = (each.add_rater(["i4", "i2"], [1, 3], rater="z") for each in (model, loaded))
     assert one == two
     assert np.array_equal(loaded.thresholds_["z"], model.thresholds_["z"])
+
+
+def test_parameters_changed_after_fit_do_not_change_the_fit(tmp_path):
+    raters, items, ratings, X = simulate(4, 6)
+    model = CollaborativeOrdinalGP(RBF(1.5), likelihood="gaussian", **FAST)
+    model.fit(raters, items, ratings, X)
+    pairs = [0, 1, 2], [0, "new", 3], {"new": [0.3, 0.1]}
+    before = model.predict_proba(*pairs)
+    model.set_params(kernel__length_scale=9.0, likelihood="ordinal", rater_smoothing=0.0)
+    model.save(tmp_path / "model.ogp")
+    for each in (model, ordinalgp.load(tmp_path / "model.ogp")):
+        assert np.array_equal(each.predict_proba(*pairs), before)
+
+
+def edited(path, change):
+    """A model file whose arrays and document went through ``change``."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    arrays = {
+        name[len("arrays/result.") : -len(".npy")]: np.load(io.BytesIO(content))
+        for name, content in members.items()
+        if name.endswith(".npy")
+    }
+    document = json.loads(members["model.json"])
+    change(document["result"]["fields"], arrays)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("model.json", json.dumps(document))
+        for name, array in arrays.items():
+            buffer = io.BytesIO()
+            np.save(buffer, array)
+            archive.writestr(f"arrays/result.{name}.npy", buffer.getvalue())
+
+
+def put(name, value):
+    return lambda fields, arrays: arrays.update({name: value(arrays[name])})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (put("begins", lambda a: a[::-1]), "ids, begins, gaps, levels"),
+        (put("begins", lambda a: a + 1), "ids, begins, gaps, levels"),
+        (put("begins", lambda a: a[:-1]), "has kind f and shape"),
+        (put("index", np.zeros_like), "several ratings of one item"),
+        (put("index", lambda a: a + 100), "index must lie from 0 to below 6"),
+        (put("codes", lambda a: a + 100), "codes must lie from 0 to below 4"),
+        (put("tau", lambda a: -1 - a), "tau must lie from 0.0"),
+        (put("nu", lambda a: a + np.nan), "nu must lie from"),
+        (put("noise", lambda a: 0 * a), "noise must lie from"),
+        (put("gaps", lambda a: a[:, 1:]), "ids, begins, gaps, levels"),
+        (put("classes", lambda a: a + 7), "ids, begins, gaps, levels"),
+        (put("prior.covariance", lambda a: a[1:]), r"covariance has kind f and shape \(5, 6\)"),
+        (put("covariance.features", lambda a: a[1:]), r"features has kind f and shape \(5, 2\)"),
+        (put("covariance.features", lambda a: a + np.nan), "the inputs and the rest of the model"),
+        (lambda fields, _: fields["raters"].__setitem__(1, fields["raters"][0]), "ids, begins"),
+        (lambda fields, _: fields["items"].pop(), "ids, begins"),
+        (lambda fields, _: fields["items"].__setitem__(0, ["list"]), "unhashable"),
+        (lambda fields, _: fields.update(likelihood="poisson"), "likelihood is not what it must"),
+        (lambda fields, _: fields.pop("strength"), "missing or unknown: .'strength'"),
+    ],
+)
+def test_a_file_whose_parts_disagree_is_refused(change, reason, tmp_path):
+    raters, items, ratings, X = simulate(4, 6)
+    model = CollaborativeOrdinalGP(RBF(1.5), max_iter=0).fit(raters, items, ratings, X)
+    model.save(tmp_path / "model.ogp")
+    edited(tmp_path / "model.ogp", change)
+    with pytest.raises(ValueError, match=rf"cannot be loaded: .*{reason}"):
+        ordinalgp.load(tmp_path / "model.ogp")
 
 
 @pytest.mark.filterwarnings("default")

@@ -9,20 +9,20 @@ from scipy.stats import invwishart, multivariate_normal
 from tests.reference import collaborative_em as literal
 
 from ordinalgp.collaborative.hierarchy import (
-    EMLimits,
     Hyperprior,
+    InferenceLimits,
     Prior,
     Rater,
     expectation,
+    fit_rater,
+    infer_rater,
     learn,
-    observe,
-    settle,
 )
 from ordinalgp.collaborative.raters import SharedNoise, SharedThresholds
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.objectives import ep_evidence
 
-LIMITS = EMLimits(100, 1e-8)
+LIMITS = InferenceLimits(100, 1e-8)
 M, N = 7, 9
 
 
@@ -68,7 +68,7 @@ def test_the_m_step_is_the_literal_sum(kind, for_mean, for_covariance, rng):
     sums, visited, _ = expectation(prior, raters, model, LIMITS, Parallel())
     posteriors = []
     for rater in visited:
-        sites = rater.start.sites
+        sites = rater.sites
         posteriors.append(
             literal.site_posterior(prior.mean, prior.covariance, rater.index, sites.tau, sites.nu)
         )
@@ -115,7 +115,7 @@ def test_the_penalised_objective_is_direct_and_never_falls(rng):
     found = run(prior, raters, shared("gaussian", 3.0), hyperprior, max_iter=100)
     assert len(found.path) > 20
     assert np.all(np.diff(found.path) > 0)
-    held = sum(found.model.log_density(r.likelihood) for r in found.raters)
+    held = sum(found.shared.log_density(r.likelihood) for r in found.raters)
     held += hyperprior.log_density(found.prior)
     assert_allclose(found.path[-1], found.evidence_path[-1] + held, rtol=1e-12)
 
@@ -159,7 +159,11 @@ def test_the_covariance_stays_positive_definite(kind, strength, rng):
     raters = some_ratings(rng, kind) if kind == "gaussian" else some_ratings(rng, kind, n=3, m=5)
     prior = some_prior(rng, 7 if kind == "gaussian" else 5)
     hyperprior = Hyperprior(prior, 1.0, strength)
-    options = {"max_iter": 200 if kind == "gaussian" else 100, "tol": -np.inf, "limits": EMLimits()}
+    options = {
+        "max_iter": 200 if kind == "gaussian" else 100,
+        "tol": -np.inf,
+        "limits": InferenceLimits(),
+    }
     found = run(prior, raters, shared(kind, 2.0), hyperprior, **options)
     assert len(found.path) > (150 if kind == "gaussian" else 20)
     least = np.linalg.eigvalsh(found.prior.covariance)[0]
@@ -192,10 +196,10 @@ def test_tiny_ordinal_cases_match_box_probabilities(rng):
 def test_the_ordinal_objective_settles(rng):
     prior, raters = some_prior(rng), some_ratings(rng, "ordinal", n=8)
     model, hyperprior = shared("ordinal", 2.0), Hyperprior(prior, 1.0, 7.0)
-    options = {"max_iter": 100, "tol": 1e-5, "limits": EMLimits()}
+    options = {"max_iter": 100, "tol": 1e-5, "limits": InferenceLimits()}
     found = run(prior, raters, model, hyperprior, **options)
     assert found.converged
-    assert found.unsettled == 0
+    assert found.n_failed == 0
     assert np.all(np.diff(found.path) >= 0)
     assert abs(found.bound_path[-1] - found.bound_path[-2]) < 0.01
     assert found.bound_path[-1] > found.bound_path[0] + 1
@@ -204,11 +208,11 @@ def test_the_ordinal_objective_settles(rng):
 def test_own_thresholds_end_where_the_evidence_is_flat(rng):
     prior, model = some_prior(rng), shared("ordinal", 1.0)
     rater = Rater(np.arange(M), np.array([0, 1, 2, 3, 2, 1, 2]), model.center)
-    theta = settle(prior, rater, model, tol=1e-13, limits=LIMITS, max_iter=500).likelihood.theta
+    theta = fit_rater(prior, rater, model, tol=1e-13, limits=LIMITS, max_iter=500).likelihood.theta
 
     def objective(theta):
         link = model.center.clone_with_theta(theta)
-        problem, found = observe(prior, Rater(rater.index, rater.y, link), model, LIMITS)
+        problem, found = infer_rater(prior, Rater(rater.index, rater.y, link), model, LIMITS)
         return ep_evidence(problem, found).value + model.log_density(link)
 
     slopes = [(objective(theta + 1e-4 * e) - objective(theta - 1e-4 * e)) / 2e-4 for e in np.eye(4)]
@@ -223,7 +227,9 @@ def test_few_ratings_stay_near_the_others(kind, rng):
 
     def distance(n):
         y = np.full(n, 3) if kind == "ordinal" else 4.0 * (-1.0) ** np.arange(n)
-        found = settle(prior, Rater(np.arange(n), y, model.center), model, tol=1e-9, limits=LIMITS)
+        found = fit_rater(
+            prior, Rater(np.arange(n), y, model.center), model, tol=1e-9, limits=LIMITS
+        )
         return -model.log_density(found.likelihood)
 
     assert 0 < distance(1) < distance(10) < distance(60)
@@ -237,7 +243,7 @@ def test_recentring_maximises_the_density():
             [OrdinalProbit.from_thresholds(b, 1.0) for b in ([-1, 0, 1], [0, 2, 2.5])],
         ),
     ]:
-        best = model.recentred(others)
+        best = model.with_center_of(others)
 
         def total(center, model=model, others=others):
             held = type(model)(center, model.strength)
@@ -266,12 +272,12 @@ def test_a_rater_alone_settles_at_the_maximum_of_its_penalised_evidence(n, stren
 
     def objective(theta):
         at = Rater(rater.index, rater.y, model.center.clone_with_theta(theta))
-        problem, found = observe(prior, at, model, LIMITS)
+        problem, found = infer_rater(prior, at, model, LIMITS)
         return ep_evidence(problem, found).value + model.log_density(at.likelihood)
 
     start = model.center.theta
     options = {"xatol": 1e-4, "fatol": 1e-7, "maxiter": 250}
     best = minimize(lambda theta: -objective(theta), start, method="Nelder-Mead", options=options)
-    found = settle(prior, rater, model, tol=1e-4, limits=EMLimits())
+    found = fit_rater(prior, rater, model, tol=1e-4, limits=InferenceLimits())
     assert objective(found.likelihood.theta) > -best.fun - 3e-4 * n
     assert objective(start) < -best.fun - 1e-3 * n  # there was something to gain

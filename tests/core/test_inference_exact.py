@@ -1,6 +1,7 @@
 """Inference against exact box probabilities, the papers' literal algorithms and dense formulas."""
 
-from pathlib import Path
+import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,14 +10,17 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.gaussian_process.kernels import RBF
+from tests.reference.draws import normal_draws
 from tests.reference.laplace_appendix_a import Parameters, appendix_a, covariance
 from tests.reference.sequential_ep import sequential_ep
 
 from ordinalgp.core import ep as ep_module
 from ordinalgp.core import inference
-from ordinalgp.core.gaussian import Moments, Sites, condition, square_root
+from ordinalgp.core.gaussian import Moments, Sites, condition
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
+from ordinalgp.core.linalg import square_root
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Problem
 from ordinalgp.core.projections import (
@@ -29,8 +33,8 @@ from ordinalgp.core.projections import (
     sandwich,
     squared_lengths,
 )
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from ordinalgp.core.search import Task
+from papers.data import DataUnavailableError, data_folder
 
 
 def rbf(X, length_scale):
@@ -77,7 +81,7 @@ def random_problem(seed, n_new=1):
     r = int(rng.integers(2, 7))
     noise, length_scale = 10 ** rng.uniform(-1.5, 1), 10 ** rng.uniform(-1, 1)
     K = rbf(rng.normal(size=(n + n_new, 2)), length_scale)
-    f = rng.multivariate_normal(np.zeros(n + n_new), K, method="eigh")
+    f = normal_draws(rng, K)
     noisy = f + noise * rng.normal(size=n + n_new)
     # Distinct cuts across the values, so that levels are neither all empty nor all equal.
     cuts = np.quantile(noisy, np.arange(1, r) / r) + 1e-3 * np.arange(r - 1)
@@ -170,11 +174,13 @@ def petals():
 
 def published(name):
     """Training rows of the first published partition, five levels."""
-    if not DATA.is_dir():
-        pytest.skip(f"the benchmark data folder {DATA} is absent")
-    table = pd.read_csv(DATA / f"{name}.csv")
-    train = pd.read_csv(DATA / "partitions" / f"{name}_splits_5bins.csv")["split_1"] == 1
-    labels = pd.read_csv(DATA / "partitions" / f"{name}_labels.csv")["label_5"]
+    try:
+        folder = data_folder()
+    except DataUnavailableError as absent:
+        pytest.skip(str(absent))
+    table = pd.read_csv(folder / f"{name}.csv")
+    train = pd.read_csv(folder / "partitions" / f"{name}_splits_5bins.csv")["split_1"] == 1
+    labels = pd.read_csv(folder / "partitions" / f"{name}_labels.csv")["label_5"]
     X = table.drop(columns="target").to_numpy(dtype=float)[train]
     return X, labels.to_numpy()[train] - 1
 
@@ -377,6 +383,54 @@ def test_one_site_at_a_time_survives_variances_without_digits(noise, variance):
     found = ep_module.propagate_in_turn(problem, 60, 1e-6)
     for values in (found.sites.tau, found.sites.nu, found.marginal.mean, found.marginal.var):
         assert np.all(np.isfinite(values))
+
+
+def extreme(seed):
+    """A few equal inputs, noise from 1e-12 and variances up to 1e8: hardly a digit is left."""
+    rng = np.random.default_rng(seed)
+    n, distinct = rng.integers(3, 14), rng.integers(1, 4)
+    noise, variance = 10.0 ** rng.uniform(-12, -2), 10.0 ** rng.uniform(-6, 8)
+    X = rng.normal(size=(distinct, 1))[rng.integers(0, distinct, n)]
+    K = variance * rbf(X, 1.0)
+    if seed % 2:
+        y = np.concatenate([[0, 1, 2], rng.integers(0, 3, n - 3)])
+        return ordinal(K, y, OrdinalProbit.from_thresholds([-0.5, 0.5], noise))
+    better = rng.integers(0, n, 2 * n)
+    worse = (better + rng.integers(1, n, 2 * n)) % n
+    likelihood = OrdinalProbit.from_thresholds([0.0], noise)
+    y, counts = np.zeros(2 * n, dtype=int), np.ones(2 * n)
+    return Problem(K, Differences(better, worse, n), y, likelihood, counts)
+
+
+@pytest.mark.parametrize("way", ["mode", "cavity", "in turn"])
+def test_no_rounding_stops_inference(way):
+    """About a third of these precision matrices lose their definiteness, on any processor."""
+    for seed in range(60):
+        problem = extreme(seed)
+        if way == "in turn":
+            found = ep_module.propagate_in_turn(problem, 10, 1e-6)
+        else:
+            found = infer(problem, smoothing=way, max_sweeps=10)
+        sites, at = found.sites, found.marginal
+        for values in (sites.tau, sites.nu, at.mean, at.var, found.posterior.half_log_det):
+            assert np.all(np.isfinite(values)), seed
+
+
+def test_an_evidence_without_digits_attracts_no_search():
+    """Sites that circle over a factorisation that rounding spoiled can have any evidence."""
+    X, y = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
+    likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.3)
+    task = Task(X, RBF(1.0), likelihood, Identity(6), y, np.ones(6))
+    assert -20 < task.settle()[0] < 0
+
+    def spoiled(problem, found):
+        posterior = copy.copy(found.posterior)
+        posterior.definite = False
+        lost = replace(found, posterior=posterior, converged=False)
+        return replace(ep_evidence(problem, found), value=1e9, approximation=lost)
+
+    task = replace(task, objective=spoiled)
+    assert task.settle()[0] == task.evaluate(task.theta)[0] == -np.inf
 
 
 @pytest.mark.parametrize("projection", [Differences([0, 1, 4, 2], [3, 2, 0, 5], 6), Identity(6)])

@@ -1,6 +1,8 @@
 """One contract that every likelihood must pass, and the facts particular to each."""
 
+import importlib
 import inspect
+import pkgutil
 
 import numpy as np
 import pytest
@@ -8,62 +10,103 @@ from numpy.testing import assert_allclose
 from scipy import integrate, stats
 from scipy.special import expit
 
-from ordinalgp.core import likelihoods
-from ordinalgp.core import ordinal_logit as logit
-from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit, expected_log
-from ordinalgp.core.ordinal_logit import OrdinalLogit
+import ordinalgp
+from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit, Thresholds, expected_log
+from ordinalgp.many_rows.induced_evidence import ResidualLikelihood
+from ordinalgp.preference.symmetric_thresholds import SymmetricThresholds
 
 B = [-0.7, 0.1, 1.9]
-CASES = {
-    "probit": OrdinalProbit.from_thresholds(B, 0.8),
-    "probit-binary": OrdinalProbit.from_thresholds([0.3], 0.5),
-    "logit": OrdinalLogit.from_thresholds(B, 0.8),
-    "gaussian": Gaussian(0.6),
-}
 H = 1e-5
+M = 40
+EXTRA = np.random.default_rng(8).uniform(0.1, 1.0, M)
+
+
+def implementations():
+    """Every class of the package that is a likelihood: found, not listed."""
+    found = {}
+    for module in pkgutil.walk_packages(ordinalgp.__path__, "ordinalgp."):
+        if module.name.split(".")[1] in ("cli", "tables", "report", "plots", "__main__"):
+            continue
+        for cls in vars(importlib.import_module(module.name)).values():
+            is_one = inspect.isclass(cls) and hasattr(cls, "log_expectation")
+            if is_one and not inspect.isabstract(cls) and not getattr(cls, "_is_protocol", False):
+                found[cls.__name__] = cls
+    return found
+
+
+def examples(cls):
+    """Instances to try. A new kind of likelihood is added here; a threshold model is not."""
+    if issubclass(cls, Thresholds):
+        return [cls.from_thresholds(B, 0.8), cls.from_thresholds([0.3], 0.5)]
+    if issubclass(cls, SymmetricThresholds) and hasattr(cls, "model"):
+        return [cls(0.7, np.empty(0)), cls(0.6, np.array([0.3, 0.8]), 5, 0.2, True)]
+    kinds = {
+        Gaussian: [Gaussian(0.6)],
+        ResidualLikelihood: [ResidualLikelihood(OrdinalProbit.from_thresholds(B, 0.8), EXTRA)],
+        SymmetricThresholds: [],  # the base of the two above
+    }
+    return kinds[cls]
+
+
+CASES = {
+    f"{name}-{place}": example
+    for name, cls in implementations().items()
+    for place, example in enumerate(examples(cls))
+}
+
+
+def test_the_implementations_are_found():
+    known = {"OrdinalProbit", "OrdinalLogit", "SymmetricProbit", "SymmetricLogit", "Gaussian"}
+    assert known <= set(implementations())
 
 
 @pytest.fixture(params=CASES.items(), ids=lambda item: item[0])
 def case(request):
-    name, likelihood = request.param
+    likelihood = request.param[1]
     rng = np.random.default_rng(3)
-    m = 40
-    y = rng.normal(size=m) if name == "gaussian" else rng.integers(0, len(likelihood.theta), m)
-    var = rng.uniform(0, 2, m)
+    if isinstance(likelihood, Gaussian):
+        y = rng.normal(size=M)
+    else:
+        y = rng.integers(0, threshold_model(likelihood).n_levels, M)
+    var = rng.uniform(0, 2, M)
     var[:10] = 0.0
-    return likelihood, y, rng.normal(scale=2, size=m), var
+    return likelihood, y, rng.normal(scale=2, size=M), var
 
 
-def pointwise(likelihood, y, u):
+def threshold_model(likelihood):
+    """The threshold model behind a likelihood."""
+    inner = getattr(likelihood, "inner", likelihood)
+    return getattr(inner, "spelled_out", inner)
+
+
+def pointwise(likelihood, y, u, extra=0.0):
     """The definition of p(y|u), written independently with scipy's distributions."""
     if isinstance(likelihood, Gaussian):
         return stats.norm.pdf(y, u, likelihood.noise)
-    cdf = stats.norm.cdf if isinstance(likelihood, OrdinalProbit) else expit
-    b = np.concatenate([[-np.inf], likelihood.thresholds, [np.inf]])
-    return cdf((b[y + 1] - u) / likelihood.noise) - cdf((b[y] - u) / likelihood.noise)
+    model = threshold_model(likelihood)
+    assert extra == 0.0 or isinstance(model, OrdinalProbit)
+    cdf = stats.norm.cdf if isinstance(model, OrdinalProbit) else expit
+    b = np.concatenate([[-np.inf], model.thresholds, [np.inf]])
+    noise = np.hypot(model.noise, np.sqrt(extra))
+    return cdf((b[y + 1] - u) / noise) - cdf((b[y] - u) / noise)
 
 
-def test_every_likelihood_is_in_the_contract():
-    defined = {
-        cls
-        for module in (likelihoods, logit)
-        for _, cls in inspect.getmembers(module, inspect.isclass)
-        if hasattr(cls, "log_expectation") and cls.__name__ not in ("Likelihood", "Thresholds")
-    }
-    assert defined == {type(likelihood) for likelihood in CASES.values()}
+def extra_variance(likelihood, i):
+    return EXTRA[i] if isinstance(likelihood, ResidualLikelihood) else 0.0
 
 
 def test_value_is_the_log_of_the_expected_likelihood(case):
     likelihood, y, mean, var = case
     value = likelihood.log_expectation(y, mean, var).value
     for i in range(0, len(mean), 3):
+        more = extra_variance(likelihood, i)
         if var[i] == 0:
-            truth = pointwise(likelihood, y[i], mean[i])
+            truth = pointwise(likelihood, y[i], mean[i], more)
         else:
             sd = np.sqrt(var[i])
             truth, _ = integrate.quad(
-                lambda u, i=i, sd=sd: (
-                    pointwise(likelihood, y[i], u) * stats.norm.pdf(u, mean[i], sd)
+                lambda u, i=i, sd=sd, more=more: (
+                    pointwise(likelihood, y[i], u, more) * stats.norm.pdf(u, mean[i], sd)
                 ),
                 mean[i] - 12 * sd,
                 mean[i] + 12 * sd,
@@ -110,6 +153,29 @@ def test_variance_derivative_is_free(case):
     assert_allclose((at.d2 + at.d1**2) / 2, slope, rtol=1e-6, atol=1e-8)
 
 
+def test_variance_derivatives_are_slopes(case):
+    """What a residual variance does to a likelihood: the condition for inducing points."""
+    likelihood, y, mean, var = case
+    if not hasattr(likelihood, "variance_derivatives"):
+        assert not isinstance(likelihood, Thresholds)
+        return
+    var = var + 0.1
+    at = likelihood.log_expectation(y, mean, var)
+    up, down = (likelihood.log_expectation(y, mean, var + h) for h in (H, -H))
+    for known in (None, at):
+        found = likelihood.variance_derivatives(y, mean, var, known)
+        for name in ("value", "d1", "d2"):
+            slope = (getattr(up, name) - getattr(down, name)) / (2 * H)
+            assert_allclose(getattr(found, name)[0], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_some_observations_are_some_of_all(case):
+    likelihood, y, mean, var = case
+    some = np.array([3, 17, 30])
+    part = likelihood.of_rows(some).log_expectation(y[some], mean[some], var[some])
+    assert_allclose(part.value, likelihood.log_expectation(y, mean, var).value[some], rtol=1e-13)
+
+
 def test_log_concave_within_its_bounds(case):
     likelihood, y, mean, var = case
     at = likelihood.log_expectation(y, 30 * mean, var)
@@ -131,11 +197,12 @@ def test_expected_log_against_quadrature_and_slopes(case):
     for i in (0, 12, 25):
         sd = np.sqrt(var[i])
         if sd == 0:
-            truth = np.log(pointwise(likelihood, y[i], mean[i]))
+            truth = np.log(pointwise(likelihood, y[i], mean[i], extra_variance(likelihood, i)))
         else:
+            one = likelihood.of_rows([i])
             truth, _ = integrate.quad(
-                lambda u, i=i, sd=sd: (
-                    likelihood.log_expectation(y[[i]], np.array([u]), np.zeros(1)).value[0]
+                lambda u, i=i, sd=sd, one=one: (
+                    one.log_expectation(y[[i]], np.array([u]), np.zeros(1)).value[0]
                     * stats.norm.pdf(u, mean[i], sd)
                 ),
                 mean[i] - 10 * sd,
@@ -158,7 +225,10 @@ def test_expected_log_against_quadrature_and_slopes(case):
     assert_allclose(found.d_theta[0], (up - down) / (2 * H), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["probit", "probit-binary", "logit"])
+WITH_PROBABILITIES = [name for name, each in CASES.items() if hasattr(each, "probabilities")]
+
+
+@pytest.mark.parametrize("name", WITH_PROBABILITIES)
 def test_probabilities_sum_to_one_and_match_the_definition(name):
     likelihood = CASES[name]
     mean = np.array([-50.0, -1.0, 0.0, 2.0, 80.0])

@@ -55,7 +55,7 @@ def test_five_ranks_lie_in_the_papers_intervals():
 
 
 def test_five_ranks_need_five_counts():
-    with pytest.raises(ValueError, match=r"for each of the 5 ranks, but is \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"one number per rank, 5 in all, but is \(3, 4\)"):
         make_five_ranks_1d((3, 4))
 
 
@@ -106,7 +106,7 @@ def test_every_rater_and_item_of_a_sparse_table_is_rated():
     assert set(table.items.tolist()) == set(range(9))
     assert set(table.ratings.tolist()) <= {1, 2, 3}
     assert table.item_features.shape == (9, 2)
-    with pytest.raises(ValueError, match="observed is a share between 0 and 1, but is 40"):
+    with pytest.raises(ValueError, match="observed must be a share between 0 and 1, but is 40"):
         make_ratings(observed=40)
 
 
@@ -171,5 +171,5 @@ def test_sine_comparisons_are_won_by_the_larger_sine():
 def test_sine_comparisons_need_two_items():
     _, pairs = make_sine_comparisons(5, n_items=2, random_state=0)
     assert_array_equal(np.sort(pairs, axis=1), [[0, 1]] * 5)
-    with pytest.raises(ValueError, match="n_items must be at least 2"):
+    with pytest.raises(ValueError, match="n_items must be a number of at least 2"):
         make_sine_comparisons(5, n_items=1)

@@ -17,7 +17,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
+from ordinalgp.core.projections import Identity
+from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
 from ordinalgp.metrics import log_score
+from ordinalgp.models.exact import latent_in_blocks
 from ordinalgp.plots import ContourDisplay, LatentDisplay
 
 LEVELS = ["low", "mid", "high"]  # alphabetical order is high, low, mid
@@ -79,26 +82,20 @@ def test_the_objective_is_the_score_of_left_out_rows():
     assert_allclose(fitted.objective_path_.max(), fitted.loo_log_probability(), rtol=1e-9)
     # Really leave rows out, with the hyperparameters (and the prior mean) held.
     rest = np.arange(25) != 7
-    again = quick().fit(X, y)
-    again._keep(fitted._fitted_task)
-    apart = type(again._fitted_task)(
-        X[rest], fitted.kernel_, fitted._fitted_task.likelihood, *rows(24, y[rest]), y.mean()
+    likelihood = RankNoise(fitted.noise_, fitted.likelihood_)
+    apart = LeastSquaresTask(
+        X[rest], fitted.kernel_, likelihood, Identity(24), y[rest], np.ones(24), y.mean()
     )
-    again._keep(apart)
-    assert_allclose(again.category_proba(X[[7]])[0], fitted.loo_proba()[7], rtol=1e-8)
-
-
-def rows(n, y):
-    from ordinalgp.core.projections import Identity
-
-    return Identity(n), y, np.ones(n)
+    at = latent_in_blocks(apart.posterior(apart.sites()), fitted.kernel_, X[rest], X[[7]], y.mean())
+    expected = fitted.likelihood_.probabilities(at.mean, at.var)[0]
+    assert_allclose(fitted.loo_proba()[7], expected, rtol=1e-8)
 
 
 def test_the_search_ends_at_a_maximum():
     X, y = make_data(n=60, r=4)
     fitted = model().fit(X, y)
     value, gradient = fitted.loo_log_probability(eval_gradient=True)
-    task = fitted._fitted_task
+    task = fitted._result.model.task
     inside = (task.theta > task.bounds[:, 0] + 1e-6) & (task.theta < task.bounds[:, 1] - 1e-6)
     assert fitted.converged_
     assert np.abs(gradient[inside]).max() < 0.05
@@ -167,7 +164,7 @@ def test_reversed_levels_give_reversed_probabilities():
 def test_every_corner_of_the_bounds_has_a_value():
     X, y = make_data(n=20)
     fitted = quick().fit(X, y)
-    bounds = fitted._fitted_task.bounds
+    bounds = fitted._result.model.task.bounds
     rng = np.random.default_rng(0)
     for _ in range(200):
         theta = bounds[np.arange(len(bounds)), rng.integers(0, 2, len(bounds))]

@@ -11,9 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalGPClassifier
-from ordinalgp.many_rows import classifier as _large
 from ordinalgp.many_rows import dask_rows as _dask
-from ordinalgp.many_rows import passes as _induced
+from ordinalgp.many_rows.settings import ManyRowsSettings
 
 distributed = pytest.importorskip("distributed", reason="dask is an extra")
 da = pytest.importorskip("dask.array", reason="dask is an extra")
@@ -33,14 +32,6 @@ def make_data(seed=0):
 X, Y = make_data()
 
 
-@pytest.fixture(autouse=True)
-def _small_stages(monkeypatch):
-    for module in (_large, _induced):
-        monkeypatch.setattr(module, "SUBSET_ROWS", 100)
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 300)
-    monkeypatch.setattr("ordinalgp.many_rows.chunks.CHUNK_ROWS", BLOCK)
-
-
 @pytest.fixture(scope="module")
 def client():
     cluster = distributed.LocalCluster(
@@ -52,16 +43,14 @@ def client():
 
 def model(**options):
     kernel = RBF([1.5, 1.5, 10.0])
-    return OrdinalGPClassifier(kernel, inducing=25, random_state=0, **options)
+    made = OrdinalGPClassifier(kernel, inducing=25, random_state=0, **options)
+    made.many_rows_settings = ManyRowsSettings(subset_rows=100, sample_rows=300, chunk_rows=BLOCK)
+    return made
 
 
 @pytest.fixture(scope="module")
 def serial():
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (_large, _induced):
-            patch.setattr(module, "SUBSET_ROWS", 100)
-            patch.setattr(module, "SAMPLE_ROWS", 300)
-        return model().fit(X, Y)
+    return model().fit(X, Y)
 
 
 def assert_same(there, serial):

@@ -32,19 +32,9 @@ LIKELIHOOD = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.4)
 
 def tasks(kernel, inference, Z, counts=None, tol=1e-10):
     counts = np.ones(N) if counts is None else counts
-    smoothing, objective = objective_named(inference, "evidence")
-    exact = Task(
-        X,
-        kernel,
-        LIKELIHOOD,
-        Identity(N),
-        Y,
-        counts,
-        smoothing=smoothing,
-        objective=objective,
-        tol=tol,
-    )
-    induced = InducedTask(X, kernel, LIKELIHOOD, Z, Y, counts, smoothing=smoothing, tol=tol)
+    name = objective_named(inference, "evidence")
+    exact = Task(X, kernel, LIKELIHOOD, Identity(N), Y, counts, name, tol=tol)
+    induced = InducedTask(X, kernel, LIKELIHOOD, Z, Y, counts, smoothing=exact.smoothing, tol=tol)
     return exact, induced
 
 
@@ -52,13 +42,11 @@ def tasks(kernel, inference, Z, counts=None, tol=1e-10):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_point_at_every_row_is_the_exact_model(kernel, inference):
     exact, induced = tasks(KERNELS[kernel], inference, X)
-    (value, gradient, found), (value_too, gradient_too, found_too) = (
-        task.evaluate(task.theta) for task in (exact, induced)
-    )
-    assert_allclose(value_too, value, rtol=1e-9)
-    assert_allclose(gradient_too, gradient, atol=1e-6)
-    assert_allclose(found_too.sites.tau, found.sites.tau, atol=1e-6)
-    assert_allclose(found_too.sites.nu, found.sites.nu, atol=1e-6)
+    one, other = (task.evaluate(task.theta) for task in (exact, induced))
+    assert_allclose(other.value, one.value, rtol=1e-9)
+    assert_allclose(other.gradient, one.gradient, atol=1e-6)
+    assert_allclose(other.start.sites.tau, one.start.sites.tau, atol=1e-6)
+    assert_allclose(other.start.sites.nu, one.start.sites.nu, atol=1e-6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -68,9 +56,9 @@ def test_gradients_are_slopes(kernel, inference, weighted):
     counts = RNG.uniform(1.0, 3.0, N) if weighted else None
     _, task = tasks(KERNELS[kernel], inference, X[:9] + 0.1, counts, tol=1e-11)
     theta, h = task.theta, 1e-5
-    gradient = task.evaluate(theta)[1]
+    gradient = task.evaluate(theta).gradient
     slopes = [
-        (task.evaluate(theta + h * e)[0] - task.evaluate(theta - h * e)[0]) / (2 * h)
+        (task.evaluate(theta + h * e).value - task.evaluate(theta - h * e).value) / (2 * h)
         for e in np.eye(len(theta))
     ]
     assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
@@ -133,7 +121,8 @@ def test_triangles_multiply_as_squares(m):
 def test_a_pass_at_the_fixed_point_stays_there_and_reports_the_evidence(smoothing):
     inference = "ep" if smoothing == "cavity" else "laplace"
     _, task = tasks(KERNELS["ard"], inference, X[:9], tol=1e-12)
-    value, gradient, found = task.evaluate(task.theta)
+    step, found = task.value_and_approximation()
+    value, gradient = step.value, step.gradient
     inducing = Inducing(task.kernel, task.Z)
     observed = ChunkObservations(Y, np.ones(N), LIKELIHOOD, smoothing)
     prior = InducedPosterior.prior(inducing)
@@ -173,7 +162,7 @@ def a_posterior(inducing):
     return InducedPosterior.prior(inducing).given(inducing.rows(X), sites, np.ones(N)), sites
 
 
-def test_a_lens_shows_the_moments_of_the_posterior():
+def test_a_view_shows_the_moments_of_the_posterior():
     """Against the textbook: S = (I + A T A')^-1, mean S A nu, both by numpy's own inverse."""
     inducing = Inducing(KERNELS["ard"], X[:9])
     posterior, sites = a_posterior(inducing)
@@ -183,9 +172,9 @@ def test_a_lens_shows_the_moments_of_the_posterior():
     seen = view.marginal(view.project(X))
     assert_allclose(seen.mean, A.T @ S @ A @ sites.nu, atol=1e-10)
     assert_allclose(seen.var, np.diagonal(A.T @ S @ A), atol=1e-12)
-    view = view.project(X)
-    assert_allclose(view.residual, inducing.kernel.diag(X) - np.sum(A**2, axis=0), atol=1e-10)
-    assert_allclose(view.project(X, view.residual).A, view.A, rtol=0)
+    rows = view.project(X)
+    assert_allclose(rows.residual, inducing.kernel.diag(X) - np.sum(A**2, axis=0), atol=1e-10)
+    assert_allclose(view.project(X, rows.residual).A, rows.A, rtol=0)
 
 
 def test_sums_in_the_coordinates_of_a_posterior_come_back():
@@ -218,7 +207,7 @@ def test_the_coupling_is_the_slope_of_the_gradient_in_the_latent_values():
 def test_predictions_are_those_of_the_exact_posterior():
     exact, induced = tasks(KERNELS["ard"], "ep", X)
     new = RNG.normal(size=(8, 3))
-    _, _, found = exact.evaluate(exact.theta)
+    _, found = exact.value_and_posterior()
     expected = found.posterior.predict(exact.kernel(new, X), exact.kernel.diag(new))
     inducing = Inducing(induced.kernel, X)
     posterior = InducedPosterior.prior(inducing).given(inducing.rows(X), found.sites, np.ones(N))

@@ -36,7 +36,7 @@ def task_at(likelihood, smoothing):
 def settled(smoothing, likelihood=LIKELIHOOD):
     """The posterior at the fixed point and the sums of a sweep from there."""
     task = task_at(likelihood, smoothing)
-    sites = task.evaluate(task.theta)[2].sites
+    sites = task.evaluate(task.theta).start.sites
     inducing = Inducing(KERNEL, Z)
     posterior = InducedPosterior.prior(inducing).given(inducing.rows(X), sites, COUNTS)
     view = posterior.view()
@@ -56,7 +56,7 @@ def test_the_slope_in_the_common_scale_is_that_of_the_evidence(smoothing):
     h, values = 1e-4, []
     for x in (h, -h):
         task = task_at(LIKELIHOOD.rescaled(x), smoothing)
-        values.append(task.evaluate(task.theta)[0])
+        values.append(task.evaluate(task.theta).value)
     assert abs(rows) > 1.0  # residuals have their share
     assert_allclose(prior + rows + mode, (values[0] - values[1]) / (2 * h), rtol=1e-5)
 
@@ -73,7 +73,7 @@ def test_the_slope_in_the_common_shift_is_that_of_the_evidence(smoothing):
     h, values = 1e-3, []
     for d in (h, 0.0, -h):
         task = task_at(shifted(LIKELIHOOD, d), smoothing)
-        values.append(task.evaluate(task.theta)[0])
+        values.append(task.evaluate(task.theta).value)
     assert abs(found.slope) > 1.0
     assert_allclose(found.slope, (values[0] - values[2]) / (2 * h), rtol=1e-6)
     curvature = (2 * values[1] - values[0] - values[2]) / h**2
@@ -134,7 +134,7 @@ def test_two_steps_reach_the_best_shift(smoothing):
     for _ in range(3):
         posterior, sums, _ = settled(smoothing, likelihood)
         task = task_at(likelihood, smoothing)
-        slopes.append(task.evaluate(task.theta)[1][KERNEL.n_dims + 1])
+        slopes.append(task.evaluate(task.theta).gradient[KERNEL.n_dims + 1])
         step = likelihood_step(sums, likelihood, posterior, posterior, together=True)
         likelihood = shifted(likelihood, step.offset)
     assert slopes[0] > 1.0
@@ -183,9 +183,9 @@ def test_half_steps_climb_the_evidence_to_the_best_scale(smoothing):
     for _ in range(12):
         posterior, sums, _ = settled(smoothing, likelihood)
         task = task_at(likelihood, smoothing)
-        value, gradient, _ = task.evaluate(task.theta)
-        values.append(value)
-        along = gradient[KERNEL.n_dims :] @ [1.0, likelihood.theta[1], 1.0, 1.0]
+        step = task.evaluate(task.theta)
+        values.append(step.value)
+        along = step.gradient[KERNEL.n_dims :] @ [1.0, likelihood.theta[1], 1.0, 1.0]
         step = likelihood_step(sums, likelihood, posterior, posterior, together=True).part(0.5)
         moved = likelihood.clone_with_theta(likelihood.theta + step.change)
         likelihood = moved.rescaled(step.log_scale)

@@ -1,6 +1,7 @@
 """Many rows: inducing points, chunks, checkpoints, further rows."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalGPClassifier, load
-from ordinalgp.many_rows import classifier as _large
-from ordinalgp.many_rows import passes as _induced
-from ordinalgp.many_rows import sweeps as _sweeps
+from ordinalgp.many_rows import passes
 from ordinalgp.many_rows.passes import PassState
+from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore
 from ordinalgp.metrics import log_score
+from ordinalgp.runtime.progress import listening
 
 KERNEL = RBF([1.5, 1.5, 10.0])
 
@@ -32,17 +33,19 @@ X, Y = make_data(2500)
 X_NEW, Y_NEW = make_data(500, seed=1)
 
 
-@pytest.fixture
-def _small_stages(monkeypatch):
-    """Stages for hundreds of rows, so that passes over chunks happen."""
-    for module in (_large, _induced):
-        monkeypatch.setattr(module, "SUBSET_ROWS", 100)
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 300)
-    monkeypatch.setattr("ordinalgp.many_rows.chunks.CHUNK_ROWS", 400)
+SMALL = ManyRowsSettings(subset_rows=100, sample_rows=300, chunk_rows=400, report_seconds=0.0)
 
 
-def model(**options):
-    return OrdinalGPClassifier(**{"kernel": KERNEL, "inducing": 30, "random_state": 0, **options})
+def model(settings=None, **options):
+    """A model of some rows; SMALL has stages for hundreds, so that passes over chunks happen."""
+    made = OrdinalGPClassifier(**{"kernel": KERNEL, "inducing": 30, "random_state": 0, **options})
+    if settings is not None:
+        made.many_rows_settings = settings
+    return made
+
+
+def small(**options):
+    return model(SMALL, **options)
 
 
 def factory():
@@ -63,7 +66,7 @@ def test_a_point_at_every_row_is_the_exact_model(inference):
     )
     assert_allclose(points.category_proba(X_NEW), exact.category_proba(X_NEW), atol=1e-8)
     assert_allclose(points.loo_proba(), exact.loo_proba(), atol=1e-7)
-    theta = exact._fitted_task.theta + 0.1
+    theta = np.append(exact.kernel_.theta, exact.likelihood_.theta) + 0.1
     (value, slope), (value_too, slope_too) = (
         m.log_marginal_likelihood(theta, eval_gradient=True) for m in (exact, points)
     )
@@ -71,15 +74,14 @@ def test_a_point_at_every_row_is_the_exact_model(inference):
     assert_allclose(slope_too, slope, atol=1e-6)
 
 
-@pytest.mark.usefixtures("_small_stages")
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
-def test_passes_settle_where_one_inference_does(inference, monkeypatch):
+def test_passes_settle_where_one_inference_does(inference):
     """Chunks and passes against all rows in one problem, at the same hyperparameters."""
-    monkeypatch.setattr(_induced, "_SETTLED", 1e-22)
-    chunked = model(inference=inference, optimizer=None).fit(X, Y)
-    monkeypatch.setattr(_large, "SAMPLE_ROWS", 10_000)
-    at_once = model(inference=inference, optimizer=None, inducing=chunked.inducing_points_)
-    at_once.fit(X, Y)
+    options = {"inference": inference, "optimizer": None}
+    patient = replace(SMALL, promise=1e-22)
+    chunked = model(patient, **options).fit(X, Y)
+    whole = replace(patient, sample_rows=10_000)
+    at_once = model(whole, **options, inducing=chunked.inducing_points_).fit(X, Y)
     assert chunked.n_iter_ > 1
     assert_allclose(
         chunked.log_marginal_likelihood_value_, at_once.log_marginal_likelihood_value_, rtol=1e-8
@@ -88,28 +90,24 @@ def test_passes_settle_where_one_inference_does(inference, monkeypatch):
     assert_allclose(chunked.loo_proba(), at_once.loo_proba(), atol=1e-6)
 
 
-@pytest.mark.usefixtures("_small_stages")
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
 def test_the_score_is_near_the_exact_models(inference):
     exact = model(inference=inference, inducing=None).fit(X[:600], Y[:600])
-    many = model(inference=inference).fit(X, Y)
+    many = small(inference=inference).fit(X, Y)
     assert many.converged_
     scores = [log_score(Y_NEW, m.category_proba(X_NEW)) for m in (many, exact)]
     assert scores[0] < scores[1] + 0.005
     assert many.inducing_points_.shape == (30, 3)
 
 
-@pytest.mark.usefixtures("_small_stages")
-def test_a_warm_start_leaves_fewer_passes_and_the_same_answer(monkeypatch):
-    cold = model().fit(X, Y)
-    monkeypatch.setattr(_large, "WARM_ROWS", (600,))
-    warm = model().fit(X, Y)
+def test_a_warm_start_leaves_fewer_passes_and_the_same_answer():
+    cold = small().fit(X, Y)
+    warm = model(replace(SMALL, warm_rows=(600,))).fit(X, Y)
     assert warm.n_iter_ <= cold.n_iter_
     scores = [log_score(Y_NEW, m.category_proba(X_NEW)) for m in (warm, cold)]
     assert_allclose(scores[0], scores[1], atol=2e-3)
 
 
-@pytest.mark.usefixtures("_small_stages")
 @pytest.mark.parametrize("inference", ["ep", "laplace"])
 def test_the_common_scale_and_shift_do_not_creep(inference, monkeypatch):
     """Few rows for each point: the best scale and place of everything, and in few passes."""
@@ -118,24 +116,23 @@ def test_the_common_scale_and_shift_do_not_creep(inference, monkeypatch):
     f = np.sin(2 * x[:, 0]) * np.cos(1.5 * x[:, 1]) + 0.7 * x[:, 2] + 0.3 * rng.normal(size=1200)
     options = {"inference": inference, "inducing": 120}
     y = np.digitize(f, [-0.7, 0.0, 0.7])
-    fitted = model(**options).fit(x, y)
+    fitted = small(**options).fit(x, y)
     assert fitted.converged_
     assert fitted.n_iter_ <= 10
-    task = fitted._fitted_task
 
     def evidence(log_scale=0.0, shift=0.0):
-        theta = task.likelihood.rescaled(log_scale).theta
+        theta = fitted.likelihood_.rescaled(log_scale).theta
         theta[1] += shift
-        return fitted.log_marginal_likelihood(np.append(task.kernel.theta, theta))
+        return fitted.log_marginal_likelihood(np.append(fitted.kernel_.theta, theta))
 
     best = evidence()
     assert best > max(evidence(log_scale=x) for x in (-0.02, 0.02))
     assert best > max(evidence(shift=d) for d in (-0.02, 0.02))
 
-    step, alone = _induced.likelihood_step, {"together": False}
-    monkeypatch.setattr(_induced, "likelihood_step", lambda *a, **k: step(*a, **(k | alone)))
+    step, alone = passes.likelihood_step, {"together": False}
+    monkeypatch.setattr(passes, "likelihood_step", lambda *a, **k: step(*a, **(k | alone)))
     with pytest.warns(ConvergenceWarning, match="still moves"):
-        slow = model(**options, max_sweeps=3 * fitted.n_iter_).fit(x, y)
+        slow = small(**options, max_sweeps=3 * fitted.n_iter_).fit(x, y)
     assert slow.log_marginal_likelihood_value_ < best - 0.01
 
 
@@ -153,54 +150,51 @@ def test_auto_stops_where_the_points_leave_nothing_beside_the_noise():
     assert left.max() <= 1.01e-4 * fitted.noise_**2  # every row was a candidate
 
 
-@pytest.mark.usefixtures("_small_stages")
-def test_weights_are_copies(monkeypatch):
-    monkeypatch.setattr(_large, "SUBSET_ROWS", 10_000)  # thresholds from all rows at the start
+def test_weights_are_copies():
+    all_rows = replace(SMALL, subset_rows=10_000)  # thresholds from all rows at the start
     counts = np.arange(800) % 3
-    one = model(optimizer=None, inducing=X[:20]).fit(X[:800], Y[:800], counts)
+    one = model(all_rows, optimizer=None, inducing=X[:20]).fit(X[:800], Y[:800], counts)
     rows = np.repeat(np.arange(800), counts)
-    other = model(optimizer=None, inducing=X[:20]).fit(X[rows], Y[rows])
+    other = model(all_rows, optimizer=None, inducing=X[:20]).fit(X[rows], Y[rows])
     assert_allclose(one.category_proba(X_NEW), other.category_proba(X_NEW), atol=1e-3)
 
 
 # ---------------------------------------------------------------------------- where rows lie
 
 
-@pytest.mark.usefixtures("_small_stages")
 def test_chunks_memory_maps_and_single_precision_give_the_model_of_the_array(tmp_path):
-    whole = model(optimizer=None, inducing=X[:30]).fit(X, Y)
-    chunks = model(optimizer=None, inducing=X[:30]).fit(factory, None)
+    whole = small(optimizer=None, inducing=X[:30]).fit(X, Y)
+    chunks = small(optimizer=None, inducing=X[:30]).fit(factory, None)
     assert_array_equal(chunks.categories_, whole.categories_)
     assert chunks.n_features_in_ == 3
     assert_allclose(chunks.category_proba(X_NEW), whole.category_proba(X_NEW), atol=1e-10)
     np.save(tmp_path / "X.npy", X)
     on_disk = np.load(tmp_path / "X.npy", mmap_mode="r")
-    mapped = model(optimizer=None, inducing=X[:30]).fit(on_disk, Y)
+    mapped = small(optimizer=None, inducing=X[:30]).fit(on_disk, Y)
     assert_array_equal(mapped.category_proba(X_NEW), whole.category_proba(X_NEW))
-    single = model(optimizer=None, inducing=X[:30]).fit(X.astype(np.float32), Y)
+    single = small(optimizer=None, inducing=X[:30]).fit(X.astype(np.float32), Y)
     assert_allclose(single.category_proba(X_NEW), whole.category_proba(X_NEW), atol=1e-4)
 
 
-@pytest.mark.usefixtures("_small_stages")
 def test_workers_give_the_same_numbers():
-    one, two = (model(n_jobs=n).fit(X, Y) for n in (1, 2))
+    one, two = (small(n_jobs=n).fit(X, Y) for n in (1, 2))
     assert_allclose(one.category_proba(X_NEW), two.category_proba(X_NEW), rtol=1e-12)
 
 
-@pytest.mark.usefixtures("_small_stages")
-def test_a_long_pass_tells_how_far_it_is(monkeypatch, capsys):
-    monkeypatch.setattr(_sweeps, "TELL_SECONDS", 0.0)
-    model(verbose=1, optimizer=None).fit(factory, None)
-    told = capsys.readouterr().err
-    for done in ("700", "1,400", "2,100", "2,500"):
-        assert re.search(rf"^  {done} of 2,500 rows, [\d,]+ rows/s$", told, re.MULTILINE)
-    assert re.search(r"^pass 1: 2,500 rows, [\d,]+ rows/s", told, re.MULTILINE)
+def test_a_long_pass_reports_how_far_it_is(capsys):
+    seen = []
+    with listening(seen.append):
+        small(verbose=1, optimizer=None).fit(factory, None)
+    within = [step.step for step in seen if step.stage == "pass" and step.total == len(X)]
+    assert within[:4] == [700, 1400, 2100, 2500]
+    printed = capsys.readouterr().err
+    assert re.search(r"^pass: pass 700/2500, .*700 of 2,500 rows, [\d,]+ rows/s$", printed, re.M)
+    assert re.search(r"^pass: pass 1, objective .*2,500 rows, [\d,]+ rows/s", printed, re.M)
 
 
-@pytest.mark.usefixtures("_small_stages")
 def test_chunks_have_no_leave_one_out():
     with pytest.raises(ValueError, match="Leave-one-out moments of the rows were not kept"):
-        model(optimizer=None).fit(factory, None).loo_proba()
+        small(optimizer=None).fit(factory, None).loo_proba()
 
 
 # ------------------------------------------------------------------------------- checkpoints
@@ -210,25 +204,23 @@ class Interrupted(Exception):
     pass
 
 
-@pytest.mark.usefixtures("_small_stages")
 @pytest.mark.parametrize("chunk", [1, 9, 12])
-def test_an_interrupted_fit_goes_on_to_the_same_answer(chunk, tmp_path, monkeypatch):
-    whole = model().fit(X, Y)
-    calls, work = [], _sweeps.sweep_chunk
+def test_an_interrupted_fit_goes_on_to_the_same_answer(chunk, tmp_path):
+    whole = small().fit(X, Y)
+    calls, folder = [], tmp_path / "fit"
 
-    def stop(*args):
-        calls.append(1)
-        if len(calls) == chunk:
-            raise Interrupted
-        return work(*args)
+    def stop(progress):
+        if progress.stage == "pass" and progress.total:  # after every chunk
+            calls.append(progress)
+            if len(calls) == chunk:
+                raise Interrupted
 
-    monkeypatch.setattr(_sweeps, "sweep_chunk", stop)
-    folder = tmp_path / "fit"
-    with pytest.raises(Interrupted):
-        model(checkpoint=folder).fit(X, Y)
-    assert (folder / "state.npz").exists()
-    first = len(calls)
-    resumed = model(checkpoint=folder).fit(X, Y)
+    with listening(stop):
+        with pytest.raises(Interrupted):
+            small(checkpoint=folder).fit(X, Y)
+        assert (folder / "state.npz").exists()
+        first = len(calls)
+        resumed = small(checkpoint=folder).fit(X, Y)
     assert_allclose(resumed.category_proba(X_NEW), whole.category_proba(X_NEW), rtol=1e-12)
     assert_allclose(resumed.evidence_path_, whole.evidence_path_, rtol=1e-12)
     # Finished passes (7 chunks each) are not repeated.
@@ -236,19 +228,17 @@ def test_an_interrupted_fit_goes_on_to_the_same_answer(chunk, tmp_path, monkeypa
     assert not folder.exists()
 
 
-@pytest.mark.usefixtures("_small_stages")
-def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
-    def stop(*args):
-        raise Interrupted
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
+    def stop(progress):
+        if progress.stage == "pass":
+            raise Interrupted
 
-    with monkeypatch.context() as patch:
-        patch.setattr(_sweeps, "sweep_chunk", stop)
-        with pytest.raises(Interrupted):
-            model(checkpoint=tmp_path).fit(X, Y)
+    with listening(stop), pytest.raises(Interrupted):
+        small(checkpoint=tmp_path).fit(X, Y)
     with pytest.raises(ValueError, match="belongs to a fit with other parameters or other rows"):
-        model(checkpoint=tmp_path, inducing=20).fit(X, Y)
+        small(checkpoint=tmp_path, inducing=20).fit(X, Y)
     with pytest.raises(ValueError, match="belongs to a fit with other parameters or other rows"):
-        model(checkpoint=tmp_path).fit(X, 3 - Y)
+        small(checkpoint=tmp_path).fit(X, 3 - Y)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
@@ -270,11 +260,11 @@ def test_a_store_writes_beside_what_it_reads(on_disk, tmp_path):
 # ----------------------------------------------------------------------------- further rows
 
 
-@pytest.mark.usefixtures("_small_stages")
-def test_further_rows_join_the_posterior(monkeypatch):
-    monkeypatch.setattr(_large, "SUBSET_ROWS", 10_000)  # thresholds from all rows at the start
-    whole = model(optimizer=None, inducing=X[:30]).fit(X, Y)
-    parts = model(optimizer=None, inducing=X[:30]).fit(X[:1000], Y[:1000])
+def test_further_rows_join_the_posterior():
+    all_rows = replace(SMALL, subset_rows=10_000)  # thresholds from all rows at the start
+    options = {"optimizer": None, "inducing": X[:30]}
+    whole = model(all_rows, **options).fit(X, Y)
+    parts = model(all_rows, **options).fit(X[:1000], Y[:1000])
     before = log_score(Y_NEW, parts.category_proba(X_NEW))
     parts.partial_fit(X[1000:], Y[1000:])
     # Thresholds come from the frequencies in the first part, so only nearly the same.
@@ -307,7 +297,6 @@ def test_classes_name_numbers_that_come_later():
 # ------------------------------------------------------------------------------ model files
 
 
-@pytest.mark.usefixtures("_small_stages")
 def test_a_model_file_has_the_points_and_no_rows(tmp_path):
     fitted = model(inference="laplace").fit(X, Y)
     fitted.save(tmp_path / "model.ogp")
@@ -394,10 +383,9 @@ def test_equal_points_are_taken_once():
     assert len(fitted.inducing_points_) == 10
 
 
-@pytest.mark.usefixtures("_small_stages")
 def test_too_few_passes_warn():
     with pytest.warns(ConvergenceWarning, match="still moves after 2 passes"):
-        model(max_sweeps=1, tol=1e-12).fit(X[:400], Y[:400])
+        small(max_sweeps=1, tol=1e-12).fit(X[:400], Y[:400])
 
 
 def test_clone_forgets_the_points():
@@ -408,9 +396,9 @@ def test_clone_forgets_the_points():
 
 
 def test_passes_without_a_gain_are_told_from_passes_with_one():
-    n = 1000
+    gain = 2e-6 * 1000
     creeping = tuple(-500.0 + 1e-4 * k for k in range(12))  # 1e-3 nats in ten passes
-    assert PassState(values=creeping).idle(n)
-    assert not PassState(values=creeping[:10]).idle(n)  # too few to judge
-    assert not PassState(values=tuple(10 * v for v in creeping)).idle(n // 10)
-    assert not PassState(values=(*creeping, -510.0)).idle(n)  # the evidence fell
+    assert PassState(values=creeping).idle(gain, 10)
+    assert not PassState(values=creeping[:10]).idle(gain, 10)  # too few to judge
+    assert not PassState(values=tuple(10 * v for v in creeping)).idle(gain / 10, 10)
+    assert not PassState(values=(*creeping, -510.0)).idle(gain, 10)  # the evidence fell

@@ -369,7 +369,7 @@ def test_labels_and_weights_that_cannot_be_scored(metric, y, weights, message):
 
 
 def test_scores_that_one_level_does_not_define():
-    with pytest.raises(ValueError, match="not defined where all true and predicted labels are 2"):
+    with pytest.raises(ValueError, match="not defined if all true and predicted labels are 2"):
         metrics.weighted_kappa([2, 2, 1], [2, 2, 3], sample_weight=[1, 1, 0], categories=[1, 2, 3])
     with pytest.raises(ValueError, match="at least 2 levels"):
         metrics.ranked_probability_score([1, 1], [[1.0], [1.0]])

@@ -10,14 +10,14 @@ from scipy.special import entr
 
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.preference.information import InformationGain
-from ordinalgp.preference.symmetric_probit import SymmetricProbit
+from ordinalgp.preference.symmetric_thresholds import SymmetricProbit
 
 CASES = {
-    "wins": SymmetricProbit(0.5, np.empty(0)).probit,
-    "ties": SymmetricProbit(0.3, np.array([0.8]), 3).probit,
-    "narrow ties": SymmetricProbit(0.5, np.array([1e-3]), 3).probit,
-    "five grades, biased": SymmetricProbit(0.2, np.array([0.3, 1.1]), 5, 0.4, True).probit,
-    "little noise": SymmetricProbit(0.01, np.array([0.5]), 4).probit,
+    "wins": SymmetricProbit(0.5, np.empty(0)).spelled_out,
+    "ties": SymmetricProbit(0.3, np.array([0.8]), 3).spelled_out,
+    "narrow ties": SymmetricProbit(0.5, np.array([1e-3]), 3).spelled_out,
+    "five grades, biased": SymmetricProbit(0.2, np.array([0.3, 1.1]), 5, 0.4, True).spelled_out,
+    "little noise": SymmetricProbit(0.01, np.array([0.5]), 4).spelled_out,
 }
 
 
@@ -73,7 +73,7 @@ def test_gain_of_a_grade_need_not_grow():
 
 
 def test_wide_posteriors_over_two_levels_tell_one_bit():
-    gain = InformationGain.of(SymmetricProbit(0.01, np.empty(0)).probit)
+    gain = InformationGain.of(SymmetricProbit(0.01, np.empty(0)).spelled_out)
     assert_allclose(gain(np.zeros(1), np.array([1e4])), np.log(2), rtol=1e-3)
 
 

@@ -10,12 +10,12 @@ from ordinalgp.preference.predictive_information import (
     answer_information,
     pair_predictive_information,
 )
-from ordinalgp.preference.symmetric_probit import SymmetricProbit
+from ordinalgp.preference.symmetric_thresholds import SymmetricProbit
 
 CASES = {
-    "wins": SymmetricProbit(0.5, np.empty(0)).probit,
-    "ties": SymmetricProbit(0.3, np.array([0.8]), 3).probit,
-    "five grades, biased": SymmetricProbit(0.2, np.array([0.3, 1.1]), 5, 0.4, True).probit,
+    "wins": SymmetricProbit(0.5, np.empty(0)).spelled_out,
+    "ties": SymmetricProbit(0.3, np.array([0.8]), 3).spelled_out,
+    "five grades, biased": SymmetricProbit(0.2, np.array([0.3, 1.1]), 5, 0.4, True).spelled_out,
 }
 
 

@@ -14,13 +14,15 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from tests.model_files import damaged_copy
+from tests.reference.draws import normal_draws
 
 from ordinalgp import OrdinalGPClassifier, PreferenceGP, load
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.problem import match
 from ordinalgp.datasets import make_sine_comparisons
 from ordinalgp.kernels import Independent
-from ordinalgp.persistence import _rebuild
+from ordinalgp.preference.suggestions import Candidates, most_informative
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 2))
@@ -63,13 +65,13 @@ def log_orthant(model, X, pairs, codes):
 
 def random_problem(seed):
     """Up to 12 comparisons drawn from a model with 2 to 5 levels, at random hyperparameters."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 3])
     n, m, r = int(rng.integers(3, 9)), int(rng.integers(2, 13)), int(rng.integers(2, 6))
     kernel = RBF(10 ** rng.uniform(-0.7, 0.7))
     noise = 10 ** rng.uniform(-1, 0.5)
     points = rng.normal(size=(n, 2))
     pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
-    f = rng.multivariate_normal(np.zeros(n), kernel(points), method="eigh")
+    f = normal_draws(rng, kernel(points))
     u = f[pairs[:, 0]] - f[pairs[:, 1]] + np.sqrt(2) * noise * rng.normal(size=m)
     cuts = np.linspace(-0.6, 0.6, r - 1) if r > 2 else np.zeros(1)
     codes = np.digitize(u, cuts)
@@ -186,6 +188,10 @@ def test_comparisons_with_a_reference_item_are_classification():
 # ------------------------------------------------------------------- what comparisons amount to
 
 
+def n_observations(model):
+    return len(model._result.model.sites.tau)
+
+
 def assert_same_posterior(a, b, at=X, rtol=1e-6):
     for left, right in zip(
         a.latent_mean_and_covariance(at), b.latent_mean_and_covariance(at), strict=True
@@ -207,7 +213,7 @@ def test_sides_can_be_swapped(outcomes, options):
     ]
     again = PreferenceGP(**options).fit(X, pairs, swapped)
     assert_same_posterior(model, again)
-    assert len(again._sites.tau) == len(model._sites.tau)
+    assert n_observations(again) == n_observations(model)
 
 
 def test_none_means_the_left_was_preferred():
@@ -224,7 +230,7 @@ def test_weights_are_copies_and_copies_are_merged():
     model = PreferenceGP(tol=1e-9).fit(X, PAIRS, TIES, sample_weight=weights)
     copies = PreferenceGP(tol=1e-9).fit(X, PAIRS[repeated], TIES[repeated])
     assert_same_posterior(model, copies)
-    assert len(copies._sites.tau) <= np.sum(weights > 0)
+    assert n_observations(copies) <= np.sum(weights > 0)
     assert_allclose(model.log_marginal_likelihood(), copies.log_marginal_likelihood())
 
 
@@ -248,7 +254,7 @@ def test_relations_of_three_items_against_exact_orthants():
     noisy = S @ RBF(1.0)(X[:4]) @ S.T + 2 * 0.8**2 * np.eye(5)
     truth = multivariate_normal.logcdf(np.zeros(5), np.zeros(5), noisy)
     assert_allclose(model.log_marginal_likelihood(), truth, atol=0.01)
-    assert len(model._sites.tau) == 4  # the last repeats the first
+    assert n_observations(model) == 4  # the last repeats the first
 
 
 def test_disconnected_groups_are_left_to_the_prior():
@@ -295,7 +301,7 @@ def test_white_noise_tells_equal_items_apart():
     kernel = RBF(1.0) + WhiteKernel(0.5)
     doubled = np.vstack([X[:2], X[:2]])
     model = fixed(kernel, noise=0.5).fit(doubled, [[0, 2], [0, 1]])
-    assert len(model._fitted_task.X) == 4
+    assert model._result.model.task.X.shape == (4, 2)
 
 
 # ------------------------------------------------------------------------------- what is learned
@@ -462,7 +468,7 @@ def test_suggested_pairs_are_the_most_informative(fitted):
     mean, covariance = fitted.latent_mean_and_covariance(X)
     i, j = np.triu_indices(12, 1)
     var = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
-    gain = InformationGain.of(fitted.likelihood_.probit)(mean[i] - mean[j], var)
+    gain = InformationGain.of(fitted.likelihood_.spelled_out)(mean[i] - mean[j], var)
     assert_array_equal(fitted.suggest_pairs(X)[0], [i[gain.argmax()], j[gain.argmax()]])
 
 
@@ -481,7 +487,7 @@ def slow_batch(model, items, n):
     from ordinalgp.preference.information import InformationGain
 
     mean, covariance = model.latent_mean_and_covariance(items)
-    probit = model.likelihood_.probit
+    probit = model.likelihood_.spelled_out
     i, j = np.triu_indices(len(items), 1)
     chosen = []
     for _ in range(n):
@@ -496,19 +502,24 @@ def slow_batch(model, items, n):
 
 
 @pytest.mark.parametrize("outcomes", ["wins", "ties"])
-def test_batches_are_greedy_and_without_repeats(outcomes, monkeypatch):
-    monkeypatch.setattr("ordinalgp.preference.suggestions._FRESH", 3)  # many blocks
+def test_batches_are_greedy_and_without_repeats(outcomes):
     kernel = RBF(1.0) + ConstantKernel(0.1) * Independent()
     model = fixed(kernel, noise=0.3).fit(X, PAIRS, WINS if outcomes == "wins" else TIES)
-    found = model.suggest_pairs(X, 15)
-    assert_array_equal(found, slow_batch(model, X, 15))
+    found, slow = model.suggest_pairs(X, 15), slow_batch(model, X, 15)
+    assert_array_equal(found, slow)
+    pairs = Candidates.among(len(X), np.empty((0, 2), dtype=np.intp))
+    at = model.latent_mean_and_covariance(X)
+    chosen = most_informative(
+        pairs, *at, model.likelihood_.spelled_out, 15, refresh=3
+    )  # many blocks
+    assert_array_equal(np.column_stack([pairs.left[chosen], pairs.right[chosen]]), slow)
     assert len(np.unique(found, axis=0)) == 15
 
 
 def slow_foresight(model, items, n):
     """The batch that foretells, with loops over all questions and all other pairs."""
     mean, covariance = model.latent_mean_and_covariance(items)
-    probit, pairs = model.likelihood_.probit, list(combinations(range(len(items)), 2))
+    probit, pairs = model.likelihood_.spelled_out, list(combinations(range(len(items)), 2))
     contrasts = np.array([np.eye(len(items))[i] - np.eye(len(items))[j] for i, j in pairs])
     chosen = []
     for _ in range(n):
@@ -673,23 +684,28 @@ def test_relations_are_saved_too(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("entry", "value"),
+    ("part", "entry", "value", "message"),
     [
-        ("codes", np.array([0, 7])),
-        ("columns", np.array([0, 1, 2, 0, 9])),
-        ("lengths", np.array([3, 3])),
-        ("noise", -1.0),
-        ("steps", np.array([1.0])),
-        ("inference", "magic"),
-        ("tau", np.array([-1.0, 1.0])),
+        ("task", "y", np.array([0, 7]), r"task.evidence.y must lie"),
+        ("task.projection", "columns", np.array([0, 1, 2, 0, 9]), "columns must lie"),
+        ("task.projection", "lengths", np.array([3, 3]), "sparse matrix disagree"),
+        ("task.likelihood", "noise", -1.0, "noise must lie"),
+        ("task.likelihood", "steps", np.array([1.0]), "likelihood and the levels disagree"),
+        ("task", "objective", "magic", "objective is not what it must be"),
+        ("sites", "tau", np.array([-1.0, 1.0]), "tau must lie"),
     ],
 )
-def test_inconsistent_states_are_refused(entry, value):
+def test_inconsistent_models_are_refused(part, entry, value, message):
     model = fixed(RBF(1.0), noise=0.4).fit_relations(X[:3], [[1.0, -2, 1], [1, -1, 0]], [1, -1])
-    state = model._get_state() | {entry: value}
-    document = {"class": "PreferenceGP", "params": {"kernel": None}, "state": state}
-    with pytest.raises(ValueError, match=entry):
-        _rebuild(document, arrays=dict)
+
+    def damage(result):
+        fields = result["fields"]["model"]["fields"]
+        for name in part.split("."):
+            fields = fields[name]["fields"]
+        fields[entry] = value
+
+    with pytest.raises(ValueError, match=message):
+        damaged_copy(model, damage)
 
 
 # ------------------------------------------------------------------------------------ bad input

@@ -1,6 +1,6 @@
-"""Section 3 of Yu, Yu and Tresp (2006), line by line: n posteriors on all m items, plain loops.
+"""Section 3 of Yu, Yu, Tresp and Kriegel (2006), line by line, in plain loops.
 
-Needs n m^2 memory and is therefore easy to compare with the page.
+It has n posteriors on all m items. This needs n m^2 memory, and is easy to compare with the page.
 """
 
 import numpy as np

@@ -21,6 +21,16 @@ import matplotlib.pyplot as plt
 from ordinalgp.report import report_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# Without a screen, without the sandbox that root may not use, and without calls home.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 # The ratio of every text to what is behind it, by the definition of WCAG 2.
 CONTRAST = """() => {
@@ -64,7 +74,7 @@ def browser():
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield opened
         opened.close()
 

@@ -24,9 +24,9 @@ import ordinalgp
 from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier
 from ordinalgp.kernels import Exponential
 from ordinalgp.metrics import make_ordinal_scorer
-from ordinalgp.sparse import estimator as sparse
-from ordinalgp.sparse import training as _sparse_training
-from ordinalgp.sparse.width import search_width
+from ordinalgp.runtime.progress import listening
+from ordinalgp.sparse.training import TrainingLimits
+from ordinalgp.sparse.width import WidthSearch, WidthSettings
 from ordinalgp.validation.memory import check_bytes
 
 LEVELS = ["low", "mid", "high"]  # alphabetical order is high, low, mid
@@ -43,6 +43,13 @@ def make_data(n=120, r=3, seed=0, noise=0.3):
 def quick(**options):
     """Return a model that keeps its kernel."""
     return SparseBayesOrdinalClassifier(**{"kernel": RBF(1.5), "random_state": 0, **options})
+
+
+def chosen_by(coarse, fine):
+    """Return settings for a width that is chosen by these numbers of rows."""
+    usual = WidthSettings()
+    stages = replace(usual.coarse, n_rows=coarse), replace(usual.fine, n_rows=fine)
+    return replace(usual, coarse=stages[0], fine=stages[1])
 
 
 @parametrize_with_checks(
@@ -143,9 +150,7 @@ def test_steps_of_another_training_are_not_in_the_path(monkeypatch):
     assert (
         "add" not in batch.evidence_moves_
     )  # all are in from the start; widths were tried by ISBOR
-    few = replace(_sparse_training._FEW, n_rows=40)
-    monkeypatch.setattr(_sparse_training, "_FEW", few)
-    monkeypatch.setattr(_sparse_training, "_MANY", replace(_sparse_training._MANY, n_rows=60))
+    monkeypatch.setattr(SparseBayesOrdinalClassifier, "width_settings", chosen_by(40, 60))
     some = SparseBayesOrdinalClassifier(random_state=0).fit(X, y)
     assert some.width_rows_ < len(X)
     # Fewer rows have a larger evidence, from which the path would fall.
@@ -190,13 +195,16 @@ def test_width_search_finds_the_top_of_a_curve(grid):
     def curve(width):
         return -(np.log2(width / 9.1) ** 2), width
 
-    found = search_width(curve, 1.0, None, grid, (0.5, 0.25))
-    assert abs(np.log2(found.best / 9.1)) <= 0.125
-    assert found.model == found.best
-    assert np.all(np.diff(found.widths) > 0)
-    assert_allclose(found.values, -(np.log2(found.widths / 9.1) ** 2))
-    flat = search_width(lambda width: (0.0, None), 1.0, None, grid, (0.5, 0.25))
-    assert flat.best == flat.widths.max()
+    settings = WidthSettings()
+    search = WidthSearch(settings, TrainingLimits(1.0, 9, 9, 1e6), np.random.RandomState(0))
+    stage = replace(settings.coarse, grid=grid)
+    path, best = search.maximise(curve, 1.0, stage)
+    assert abs(np.log2(best.width / 9.1)) <= 0.125
+    assert best.result == best.width
+    assert np.all(np.diff(path[:, 0]) > 0)
+    assert_allclose(path[:, 1], -(np.log2(path[:, 0] / 9.1) ** 2))
+    path, best = search.maximise(lambda width: (0.0, None), 1.0, stage)
+    assert best.width == path[:, 0].max()
 
 
 def test_the_width_is_the_best_of_those_tried():
@@ -220,11 +228,7 @@ def make_waves(n, seed=0):
 @pytest.fixture
 def few_rows(monkeypatch):
     """Forty rows choose from the grid, and at most 800 among its neighbours."""
-    monkeypatch.setattr(sparse, "GRID_ROWS", 40)
-    monkeypatch.setattr(sparse, "MOST_WIDTH_ROWS", 800)
-    for name, rows in (("_FEW", 40), ("_MANY", 800)):
-        stage = replace(getattr(_sparse_training, name), n_rows=rows)
-        monkeypatch.setattr(_sparse_training, name, stage)
+    monkeypatch.setattr(SparseBayesOrdinalClassifier, "width_settings", chosen_by(40, 800))
 
 
 def test_more_rows_than_the_grid_saw_have_the_last_word(few_rows):
@@ -264,7 +268,7 @@ def test_equal_rows_are_more_rows_too():
     y = np.digitize(X.sum(axis=1) + rng.normal(size=200), [3.5, 4.5])
     model = SparseBayesOrdinalClassifier(random_state=0)
     model.partial_fit(X[:100], y[:100], classes=[0, 1, 2]).partial_fit(X[100:], y[100:])
-    assert len(model._rows.codes) < 1.2 * len(np.unique(np.c_[X, y][:100], axis=0))
+    assert len(model._result.model.rows.codes) < 1.2 * len(np.unique(np.c_[X, y][:100], axis=0))
     assert model.width_rows_ == 200
 
 
@@ -303,10 +307,8 @@ def test_the_evidence_finds_the_kind_of_function(truth):
 def test_kinds_of_functions_are_compared_on_the_same_rows(few_rows, monkeypatch):
     """A row more costs evidence; and those who see most rows have the last word."""
     found = []
-    search = _sparse_training._search
-    monkeypatch.setattr(
-        _sparse_training, "_search", lambda *a: found.append(search(*a)) or found[-1]
-    )
+    compare = WidthSearch.compare
+    monkeypatch.setattr(WidthSearch, "compare", lambda *a: found.append(compare(*a)) or found[-1])
     X, y = drawn_from(Exponential(4.0), 160)
     model = SparseBayesOrdinalClassifier("auto", random_state=0).fit(X, y)
     assert [[type(each.kernel) for each in both] for both in found] == [[RBF, Exponential]] * 2
@@ -459,6 +461,34 @@ def test_an_unfinished_training_warns():
     assert np.isfinite(model.predict_proba(X)).all()
 
 
+def test_rounds_and_widths_are_reported(capsys):
+    X, y = make_data(60)
+    seen = []
+    with listening(seen.append):
+        model = SparseBayesOrdinalClassifier(random_state=0).fit(X, y)
+    assert capsys.readouterr() == ("", "")
+    stages = [progress.stage for progress in seen]
+    assert stages == sorted(stages, reverse=True)  # widths first, then rounds
+    searched = [progress for progress in seen if progress.stage == "search"]
+    assert searched[-1].done
+    assert searched[-1].step == len(model.width_path_)
+    assert searched[-1].value == model.width_path_[:, 1].max()
+    assert seen[-1].done
+    assert seen[-1].step == model.n_iter_
+    assert seen[-1].value == model.log_marginal_likelihood_value_
+    assert seen[-1].text == f"{len(model.relevance_)} functions"
+
+
+@pytest.mark.parametrize("verbose", [0, 1, 2])
+def test_verbose_prints_results_or_every_round(capsys, verbose):
+    X, y = make_data(60)
+    model = quick(verbose=verbose).fit(X, y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("basis: round") == [0, 1, model.n_iter_][verbose]
+    assert (f"{len(model.relevance_)} functions" in err) == (verbose > 0)
+
+
 def test_max_basis_bounds_the_model():
     X, y = make_data()
     with warnings.catch_warnings():
@@ -474,7 +504,10 @@ def test_max_basis_bounds_the_model():
         ({"memory_limit": "many"}, "memory_limit must be a positive number of bytes"),
         ({"candidates": "all"}, "candidates must be one of"),
         ({"candidates": 0}, "candidates must be a number of at least 1"),
+        ({"candidates": 40.0}, "candidates must be a whole number, but is 40.0"),
+        ({"max_basis": 5.5}, "max_basis must be a whole number"),
         ({"max_iter": 0}, "max_iter must be a number of at least 1"),
+        ({"max_iter": 10.0}, "max_iter must be a whole number, but is 10.0"),
         ({"tol": 0}, "tol must be a number above 0"),
         ({"decision": "best"}, "must be one of 'mode'"),
     ],

@@ -1,18 +1,37 @@
 """Kernel discriminant learning for ordinal regression: ``KernelDiscriminantOrdinal``."""
 
-import warnings
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.optimize import nnls
 
-from ordinalgp._typing import FloatArray
-from ordinalgp.baselines.cuts import CutClassifier, LevelRows, check_rank, kernel_features
+from ordinalgp._typing import FINITE, Axes, FloatArray
+from ordinalgp.baselines.cuts import (
+    CutClassifier,
+    CutModel,
+    LevelRows,
+    check_rank,
+    kernel_features,
+    without_zeros,
+)
+from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import check_number
 
-_ZERO = 1e-14  # of the largest squared distance of neighbouring means: nothing but rounding
+_ROUNDING_SHARE = 1e-14  # of the largest squared distance of neighbouring means
 
 
+@saved_as("model.discriminant")
+@dataclass(frozen=True, eq=False)
+class DiscriminantModel(CutModel):
+    """A discriminant direction, cut halfway between the means of neighbouring levels."""
+
+    separation: Annotated[float, Axes("", *FINITE)]
+    """distance of the closest two neighbouring means"""
+
+
+@saved_as("estimator.discriminant")
 class KernelDiscriminantOrdinal(CutClassifier):
     """Classifier for ordered levels by a discriminant direction (KDLOR).
 
@@ -81,12 +100,6 @@ class KernelDiscriminantOrdinal(CutClassifier):
     array([0, 1, 2])
     """
 
-    _extra_spec: ClassVar[dict[str, tuple[Any, ...]]] = {"separation_": ("f", "")}
-    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        **CutClassifier._common_spec,
-        **_extra_spec,
-    }
-
     def __init__(
         self,
         kernel: Any = None,
@@ -105,28 +118,35 @@ class KernelDiscriminantOrdinal(CutClassifier):
         check_number("regularization", self.regularization, above=0)
         check_rank(self.rank)
 
-    def _learn(self, data: LevelRows) -> None:
+    def _solve(self, data: LevelRows) -> DiscriminantModel:
         rows = data.rows
-        features = kernel_features(self.kernel_, rows.inputs, self.rank)
+        features = kernel_features(data.kernel, rows.inputs, self.rank)
         G, copies = features.matrix, np.bincount(rows.latent, rows.counts).astype(float)
         mean, within = _moments(G[rows.latent], data.codes, rows.counts)
         S = G.T @ (copies[:, None] * G)
         direction = _direction(np.diff(mean, axis=0).T, within, S, self.regularization)
         weights = S @ direction
-        self.separation_ = float(np.min(np.diff(mean @ weights)))
         cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
         if not weights.any():
             cuts = _around_the_median(np.bincount(data.codes, rows.counts).astype(float))
-        thresholds = data.thresholds(cuts, len(self.categories_))
         if features.complete:
-            self._keep(rows.inputs, copies * (G @ direction), thresholds)
+            centres, coefficients = rows.inputs, copies * (G @ direction)
         else:
-            centres = rows.inputs[features.pivots]
-            self._keep(centres, features.expansion(weights), thresholds)
+            centres, coefficients = rows.inputs[features.pivots], features.expansion(weights)
+        return DiscriminantModel(
+            data.kernel,
+            *without_zeros(centres, coefficients),
+            data.thresholds(cuts),
+            float(np.min(np.diff(mean @ weights))),
+        )
+
+    def _publish(self, model: Any) -> None:
+        super()._publish(model)
+        self.separation_ = model.separation
 
 
 def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -> FloatArray:
-    """Where coefficients P^-1 G v of the rows' kernel functions are best: v, (m,).
+    """The best v, (m,), where P^-1 G v are the coefficients of the rows' kernel functions.
 
     The paper's H + u I, over rows of which input i was written 1/P_i times, is u P + G B G' with
     the scatter B within levels, and (u P + G B G')^-1 G = P^-1 G (u I + B S)^-1, S = G'P^-1 G.
@@ -138,19 +158,18 @@ def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -
     share = _simplex(Q)
     direction: FloatArray = solved @ share
     square = share @ (apart.T @ (S @ direction))
-    if not square > _ZERO * np.max(np.diagonal(Q)):
+    if not square > _ROUNDING_SHARE * np.max(np.diagonal(Q)):
         return np.zeros_like(direction)
     return direction / np.sqrt(square)
 
 
 def _around_the_median(counts: FloatArray) -> FloatArray:
     """Cuts that give zero the median level, where no direction puts all levels in order."""
-    warnings.warn(
+    warn_user(
         "No direction was found that puts the means of all levels in order, as where two levels "
         "have the same inputs: every row gets the median level. Join such levels, use another "
         "kernel, or raise regularization.",
         UserWarning,
-        stacklevel=2,
     )
     return np.where(np.cumsum(counts)[:-1] < 0.5 * np.sum(counts), -1.0, 1.0)
 

@@ -1,24 +1,43 @@
-"""Support vector ordinal regression that goes on with more rows: ``IncrementalOrdinalSVC``."""
+"""Support vector ordinal regression with further rows: ``IncrementalOrdinalSVC``."""
 
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.baselines.cuts import LevelRows, weighted_sum
+from ordinalgp._typing import Axes, FloatArray, IntArray
+from ordinalgp.baselines.cuts import LevelRows
 from ordinalgp.baselines.soft_margin import margins
-from ordinalgp.baselines.svc import OrdinalSVC
-from ordinalgp.models.partial_fit import Growing
+from ordinalgp.baselines.svc import OrdinalSVC, SupportVectorModel
+from ordinalgp.models.base import Fitted, restore_on_error
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows
-from ordinalgp.sparse.state import _ROWS
-from ordinalgp.validation.options import check_number
-from ordinalgp.validation.weights import check_weights
+from ordinalgp.persistence import saved_as
+from ordinalgp.validation.options import check_whole
 
-_SLACK = 1e-6  # by which a row may lack margin and still be as it should
+_TOLERATED_SHORTFALL = 1e-6  # of a row's margin
 
 
-class IncrementalOrdinalSVC(Growing, OrdinalSVC):
+@saved_as("model.incremental_svc")
+@dataclass(frozen=True, eq=False)
+class IncrementalModel(SupportVectorModel):
+    """A support vector machine with all its training rows, so that more can join."""
+
+    rows: NumberedRows
+    n_rows_seen: Annotated[int, Axes(low=1)]
+    """rows before equal ones were merged"""
+    n_rounds: int
+    """working sets of the last training"""
+
+    def check(self, n_features: int, n_levels: int) -> None:
+        """Raise ValueError unless the parts of a saved model agree."""
+        super().check(n_features, n_levels)
+        if not np.all(self.rows.first_row < self.n_rows_seen):
+            raise ValueError("first_row and the rest of the model disagree")
+
+
+@saved_as("estimator.incremental_svc")
+class IncrementalOrdinalSVC(OrdinalSVC):
     """Support vector machine for ordered levels that learns row by row (in place of ISVOR).
 
     The model is that of :class:`OrdinalSVC`, to its tolerance. It is found on a working set: some
@@ -104,18 +123,6 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
     array([0, 1, 2])
     """
 
-    _rows: NumberedRows
-    _extra_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        **OrdinalSVC._extra_spec,
-        "n_rounds_": ("i", ""),
-        "n_rows_seen_": ("i", ""),
-    }
-    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        **OrdinalSVC._common_spec,
-        **_extra_spec,
-        **_ROWS,
-    }
-
     def __init__(
         self,
         kernel: Any = None,
@@ -143,68 +150,85 @@ class IncrementalOrdinalSVC(Growing, OrdinalSVC):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("chunk_size", self.chunk_size, least=1)
+        check_whole("chunk_size", self.chunk_size, least=1)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
-        data = self._training_rows(X, y, sample_weight, classes)
-        self.n_rows_seen_ = data.n_given
+    def _solve(self, data: LevelRows) -> IncrementalModel:
         rng = check_random_state(self.random_state)
-        n = len(data.rows.codes)
-        return self._grow(data, rng.permutation(n)[: int(self.chunk_size)], rng)
+        return self._grow(data, rng.permutation(len(data.rows.codes))[: self.chunk_size], rng)
 
-    def _continue(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        self._check_parameters()
-        X = self._check_inputs(X, reset=False)
-        codes, weights = self._read_more(X, y), check_weights(sample_weight, len(X))
-        seen = self.n_rows_seen_
-        rows, _ = extended_rows(self._rows, X, codes, weights, self.kernel_, seen)
-        self.n_rows_seen_ += len(X)
-        self.classes_ = np.unique(self.categories_[np.unique(rows.codes)])
-        known = np.isin(rows.first_row, self.support_)
-        start = np.flatnonzero(known[rows.latent])
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from further rows, starting from the model so far; without one, ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further training inputs.
+        y : array-like of shape (n_samples,)
+            Their levels, among those of ``categories_``.
+        classes : array-like, default=None
+            For the first call: every level that later rows may have, from lowest to highest
+            unless ``categories`` says otherwise. Later calls ignore it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        with restore_on_error(self):
+            self._check_parameters()
+            if self.__sklearn_is_fitted__():
+                self._keep(self._with_rows(X, y, sample_weight))
+            else:
+                self._keep(self._learn(X, y, sample_weight, classes))
+        return self
+
+    def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        X, codes, weights = self._check_later_rows(X, y, sample_weight)
+        model: IncrementalModel = self._result.model
+        seen = model.n_rows_seen
+        rows, _ = extended_rows(model.rows, X, codes, weights, model.kernel, seen)
+        support = np.flatnonzero(np.isin(rows.first_row, model.support)[rows.latent])
         new = np.flatnonzero(rows.first_row[rows.latent] >= seen)
         rng = check_random_state(self.random_state)
-        some = rng.permutation(new)[: int(self.chunk_size)]
-        data = LevelRows(rows, np.unique(rows.codes), self.n_rows_seen_)
-        return self._grow(data, np.union1d(start, some), rng)
+        some = rng.permutation(new)[: self.chunk_size]
+        data = LevelRows(rows, seen + len(X), model.kernel, len(self.categories_))
+        signature = replace(
+            self._result.signature, classes=np.unique(self.categories_[data.observed])
+        )
+        return Fitted(signature, self._grow(data, np.union1d(support, some), rng))
 
-    def _grow(self, data: LevelRows, working: IntArray, rng: np.random.RandomState) -> Self:
+    def _grow(
+        self, data: LevelRows, working: IntArray, rng: np.random.RandomState
+    ) -> IncrementalModel:
         """Solve, and let rows in that lack margin, until there are none outside."""
         working = np.union1d(working, first_rows(data.rows.codes, rng))
         n_rounds = 0
         while True:
             n_rounds += 1
-            self._solve(data, working)
-            lack = self._lack(data)
+            machine = self._solve_some(data, working)
+            lack = _margin_shortfall(data, machine, self.constraints)
             lack[working] = 0.0
-            worst = np.argsort(-lack, kind="stable")[: int(self.chunk_size)]
-            worst = worst[lack[worst] > _SLACK]
+            worst = np.argsort(-lack, kind="stable")[: self.chunk_size]
+            worst = worst[lack[worst] > _TOLERATED_SHORTFALL]
             if not len(worst):
-                break
+                return IncrementalModel(
+                    **vars(machine), rows=data.rows, n_rows_seen=data.n_rows_seen, n_rounds=n_rounds
+                )
             working = np.union1d(working, worst)
-        self._rows, self.n_rounds_ = data.rows, n_rounds
-        return self
 
-    def _lack(self, data: LevelRows) -> FloatArray:
-        """By how much each observation lacks margin, at its worst threshold."""
-        rows = data.rows
-        f = weighted_sum(self.kernel_, rows.inputs, self.centres_, self.coefficients_)
-        wanted = margins(data.codes, rows.counts, rows.latent, self.constraints)
-        cuts = self.thresholds_[data.observed[:-1]]
-        short = 1.0 - wanted.sign * (f[wanted.input] - cuts[wanted.cut])
-        worst = np.zeros(len(rows.codes))
-        np.maximum.at(worst, wanted.row, short)
-        return worst
+    def _publish(self, model: Any) -> None:
+        super()._publish(model)
+        self.n_rounds_, self.n_rows_seen_ = model.n_rounds, model.n_rows_seen
 
-    # ------------------------------------------------------------------------- persistence
 
-    def _get_state(self) -> dict[str, Any]:
-        rows = {name: getattr(self._rows, name) for name in _ROWS}
-        return {**super()._get_state(), **rows}
-
-    def _set_state(self, state: dict[str, Any]) -> None:
-        super()._set_state(state)
-        rows = NumberedRows(*(state[name] for name in _ROWS))
-        if not np.all(rows.first_row < self.n_rows_seen_):
-            raise ValueError("first_row and the rest of the state disagree")
-        self._rows = rows
+def _margin_shortfall(data: LevelRows, machine: SupportVectorModel, constraints: str) -> FloatArray:
+    """Margin that each observation lacks, at its worst threshold."""
+    rows, f = data.rows, machine.latent(data.rows.inputs)
+    wanted = margins(data.codes, rows.counts, rows.latent, constraints)
+    cuts = machine.thresholds[data.observed[:-1]]
+    short = 1.0 - wanted.sign * (f[wanted.input] - cuts[wanted.cut])
+    worst = np.zeros(len(rows.codes))
+    np.maximum.at(worst, wanted.row, short)
+    return worst

@@ -10,23 +10,19 @@ b_1 <= b_2 <= ..., whose multipliers cannot exceed the sum of all costs, so that
 violation is exact.
 
 Solved in w and b by a primal-dual interior point method (Mehrotra's predictor and corrector): one
-factorisation of the size of the features in each of some 20 steps, whatever the number of rows.
-
-.. [Chu07] W. Chu and S. S. Keerthi, "Support vector ordinal regression", Neural Computation 19,
-   2007.
+factorisation of the size of the features per step, some 20 steps, whatever the number of rows.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.linalg import scaled_solver
 
-_SHORTEN = 0.995  # of the longest step that stays inside
-_STALLED = 15  # steps that do not halve the error, after which there is nothing to gain
+_STEP_SHARE = 0.995  # of the longest step that stays inside
+_MOST_STALLED_STEPS = 15  # that do not halve the error: nothing is left to gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +41,8 @@ class Margins:
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
-    """The solution."""
+class MarginSolution:
+    """Direction, cuts and multipliers of the solution."""
 
     weights: FloatArray
     """w, in features, (m,)"""
@@ -72,7 +68,7 @@ def margins(codes: IntArray, counts: FloatArray, inputs: IntArray, constraints: 
     return Margins(row, inputs[row], cut, sign, counts[row], constraints == "explicit")
 
 
-class _Rows:
+class _Constraints:
     """The matrix of all constraints: margins, then differences of cuts where they are ordered."""
 
     def __init__(self, features: FloatArray, rows: Margins) -> None:
@@ -113,7 +109,7 @@ class _Rows:
 
 
 @dataclass(eq=False)
-class _State:
+class _Iterate:
     """Primal x = (w, b) and shortfall, multipliers alpha in (0, cost), slack of each row."""
 
     x: FloatArray
@@ -126,11 +122,11 @@ class _State:
     def products(self) -> FloatArray:
         return np.concatenate([self.alpha * self.slack, self.rest * self.short])
 
-    def moved(self, d: "_State", step: float) -> "_State":
+    def moved(self, d: "_Iterate", step: float) -> "_Iterate":
         pairs = zip(vars(self).values(), vars(d).values(), strict=True)
-        return _State(*(a + step * b for a, b in pairs))
+        return _Iterate(*(a + step * b for a, b in pairs))
 
-    def longest(self, d: "_State") -> float:
+    def longest(self, d: "_Iterate") -> float:
         """Step to the nearest bound."""
         step = np.inf
         for name in ("alpha", "rest", "slack", "short"):
@@ -142,12 +138,12 @@ class _State:
 
 def solve_margins(
     features: FloatArray, rows: Margins, *, tol: float = 1e-8, max_steps: int = 100
-) -> Machine:
+) -> MarginSolution:
     """Minimise; ``tol`` bounds the relative gap of the objectives and the residuals."""
-    A = _Rows(features, rows)
+    A = _Constraints(features, rows)
     half = 0.5 * np.minimum(A.cost, A.cost[: len(rows.cost)].mean())
     ones = np.ones_like(A.cost)
-    now = _State(np.zeros(A.m + A.p), half, A.cost - half, ones, ones.copy())
+    now = _Iterate(np.zeros(A.m + A.p), half, A.cost - half, ones, ones.copy())
     best, error, done, stalled = now, np.inf, False, 0
     for n_steps in range(1, max_steps + 1):  # noqa: B007 (read after the loop)
         dual = A.flat * now.x - A.adjoint(now.alpha)
@@ -158,33 +154,33 @@ def solve_margins(
         stalled = stalled + 1 if wrong > error / 2 else 0
         if wrong < error:
             best, error = now, wrong
-        done = error <= tol
-        if done or stalled == _STALLED:  # rounding, from here on
+        done = bool(error <= tol)
+        if done or stalled == _MOST_STALLED_STEPS:  # rounding, from here on
             break
         now = _step(A, now, dual, primal)
     multipliers = best.alpha[: len(rows.cost)]
-    return Machine(best.x[: A.m], best.x[A.m :], multipliers, float(error), n_steps, done)
+    return MarginSolution(best.x[: A.m], best.x[A.m :], multipliers, float(error), n_steps, done)
 
 
-def _gap(A: _Rows, now: _State, margin: FloatArray) -> float:
+def _gap(A: _Constraints, now: _Iterate, margin: FloatArray) -> float:
     quadratic = 0.5 * A.flat @ now.x**2
     value = quadratic + A.cost @ np.maximum(-margin, 0.0)
     bound = A.target @ now.alpha - quadratic
     return float(abs(value - bound) / (1.0 + abs(value)))
 
 
-def _step(A: _Rows, now: _State, dual: FloatArray, primal: FloatArray) -> _State:
+def _step(A: _Constraints, now: _Iterate, dual: FloatArray, primal: FloatArray) -> _Iterate:
     theta = 1.0 / (now.slack / now.alpha + now.short / now.rest)
-    solve, k = _solver(A.normal(theta)), len(now.alpha)
+    solve, k = scaled_solver(A.normal(theta)), len(now.alpha)
 
-    def direction(wanted: FloatArray) -> _State:
+    def direction(wanted: FloatArray) -> _Iterate:
         """Newton's, towards products of these values; rows eliminated, then x."""
         push = wanted[:k] / now.alpha - wanted[k:] / now.rest + primal
         x = solve(A.adjoint(theta * push) - dual)
         alpha = theta * (push - A.apply(x))
         slack = (wanted[:k] - now.slack * alpha) / now.alpha
         short = (wanted[k:] + now.short * alpha) / now.rest
-        return _State(x, alpha, -alpha, slack, short)
+        return _Iterate(x, alpha, -alpha, slack, short)
 
     products = now.products()
     first = direction(-products)
@@ -192,20 +188,4 @@ def _step(A: _Rows, now: _State, dual: FloatArray, primal: FloatArray) -> _State
     mean = products.mean()
     bend = np.concatenate([first.alpha * first.slack, first.rest * first.short])
     d = direction(mean * (ahead / mean) ** 3 - products - bend)
-    return now.moved(d, min(1.0, _SHORTEN * now.longest(d)))
-
-
-def _solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Cholesky of a positive definite matrix whose rows differ by many powers of ten.
-
-    Near the solution a few rows bind without bound and rounding can cost definiteness; a share of
-    the diagonal brings it back, and the next step corrects the direction.
-    """
-    scale = 1 / np.sqrt(np.diagonal(matrix))
-    matrix = scale[:, None] * matrix * scale
-    for share in (0.0, 1e-14, 1e-12, 1e-10):
-        matrix.flat[:: len(matrix) + 1] = 1.0 + share
-        factor, info = lapack.dpotrf(matrix, lower=1)
-        if info == 0:
-            break
-    return lambda b: scale * lapack.dpotrs(factor, scale * b, lower=1)[0]
+    return now.moved(d, min(1.0, _STEP_SHARE * now.longest(d)))

@@ -1,20 +1,43 @@
 """Support vector ordinal regression: ``OrdinalSVC``."""
 
-import warnings
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ordinalgp._typing import BoolArray, FloatArray, IntArray
-from ordinalgp.baselines.cuts import CutClassifier, LevelRows, check_rank, kernel_features
-from ordinalgp.baselines.soft_margin import Machine, Margins, margins, solve_margins
-from ordinalgp.validation.options import check_number, check_option
+from ordinalgp._typing import Axes, BoolArray, FloatArray, IntArray
+from ordinalgp.baselines.cuts import (
+    CutClassifier,
+    CutModel,
+    LevelRows,
+    check_rank,
+    kernel_features,
+    without_zeros,
+)
+from ordinalgp.baselines.soft_margin import Margins, MarginSolution, margins, solve_margins
+from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.warning import warn_user
+from ordinalgp.validation.options import check_number, check_option, check_whole
 
 _CONSTRAINTS = ("implicit", "explicit", "fixed_margin")
-_ZERO = 1e-6  # share of its cost below which a multiplier is zero
+_ZERO_SHARE = 1e-6  # of its cost, below which a multiplier is zero
 
 
+@saved_as("model.svc")
+@dataclass(frozen=True, eq=False)
+class SupportVectorModel(CutModel):
+    """A support vector machine with parallel thresholds."""
+
+    support: Annotated[IntArray, Axes("S", 0)]
+    """support vectors as row numbers"""
+    gap: float
+    """relative gap between the objective and its lower bound"""
+    converged: bool
+    n_steps: int
+
+
+@saved_as("estimator.svc")
 class OrdinalSVC(CutClassifier):
     """Support vector machine for ordered levels (SVOR).
 
@@ -98,17 +121,6 @@ class OrdinalSVC(CutClassifier):
     True
     """
 
-    _extra_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "support_": ("i", "S", 0, np.inf),
-        "gap_": ("f", ""),
-        "converged_": ("b", ""),
-        "n_iter_": ("i", ""),
-    }
-    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        **CutClassifier._common_spec,
-        **_extra_spec,
-    }
-
     def __init__(
         self,
         kernel: Any = None,
@@ -133,40 +145,47 @@ class OrdinalSVC(CutClassifier):
         check_option("constraints", self.constraints, _CONSTRAINTS)
         check_number("C", self.C, above=0)
         check_rank(self.rank)
-        check_number("max_iter", self.max_iter, least=1)
+        check_whole("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, above=0)
 
-    def _learn(self, data: LevelRows) -> None:
-        self._solve(data, np.arange(len(data.rows.codes)))
+    def _solve(self, data: LevelRows) -> SupportVectorModel:
+        return self._solve_some(data, np.arange(len(data.rows.codes)))
 
-    def _solve(self, data: LevelRows, working: IntArray) -> IntArray:
-        """Solve for some of the observations; which of them are support vectors."""
+    def _solve_some(self, data: LevelRows, working: IntArray) -> SupportVectorModel:
+        """Solve for some of the observations."""
         rows = data.rows.take(working)
         wanted = margins(data.codes[working], self.C * rows.counts, rows.latent, self.constraints)
-        features = kernel_features(self.kernel_, rows.inputs, self.rank)
-        steps = int(self.max_iter)
-        found = solve_margins(features.matrix, wanted, tol=self.tol, max_steps=steps)
-        self.gap_, self.converged_, self.n_iter_ = found.error, found.converged, found.n_steps
-        thresholds = data.thresholds(found.cuts, len(self.categories_))
-        binding = found.multipliers > _ZERO * wanted.cost
-        if features.complete:
-            self._keep(rows.inputs, _dual(found, wanted, binding, len(rows.inputs)), thresholds)
-        else:
-            centres = rows.inputs[features.pivots]
-            self._keep(centres, features.expansion(found.weights), thresholds)
-        support = np.unique(wanted.input[binding])
-        self.support_ = np.sort(rows.first_row[support])
+        features = kernel_features(data.kernel, rows.inputs, self.rank)
+        found = solve_margins(features.matrix, wanted, tol=self.tol, max_steps=self.max_iter)
         if not found.converged:
-            warnings.warn(
+            warn_user(
                 f"The gap is {found.error:.1e} > tol={self.tol:.1e} after {found.n_steps} steps; "
                 "raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
-        return working[np.isin(rows.latent, support)]
+        binding = found.multipliers > _ZERO_SHARE * wanted.cost
+        if features.complete:
+            coefficients = _dual(found, wanted, binding, len(rows.inputs))
+            centres = rows.inputs
+        else:
+            centres, coefficients = rows.inputs[features.pivots], features.expansion(found.weights)
+        return SupportVectorModel(
+            data.kernel,
+            *without_zeros(centres, coefficients),
+            data.thresholds(found.cuts),
+            np.sort(rows.first_row[np.unique(wanted.input[binding])]),
+            found.error,
+            found.converged,
+            found.n_steps,
+        )
+
+    def _publish(self, model: Any) -> None:
+        super()._publish(model)
+        self.support_, self.gap_ = model.support, model.gap
+        self.converged_, self.n_iter_ = model.converged, model.n_steps
 
 
-def _dual(found: Machine, wanted: Margins, binding: BoolArray, n: int) -> FloatArray:
+def _dual(found: MarginSolution, wanted: Margins, binding: BoolArray, n: int) -> FloatArray:
     """Coefficients of the inputs' kernel functions, zero without a margin that binds."""
     signed = np.where(binding, wanted.sign * found.multipliers, 0.0)
     return np.bincount(wanted.input, signed, n).astype(float)

@@ -1,40 +1,46 @@
-"""Many raters of the same items: Gaussian processes that learn from each other.
+"""Gaussian process ordinal regression for many raters: ``CollaborativeOrdinalGP``."""
 
-.. [Yu06] S. Yu, K. Yu and V. Tresp, "Collaborative ordinal regression", 2006.
-"""
-
-import sys
-import warnings
-from collections.abc import Hashable, Sequence
+from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.collaborative.hierarchy import EMLimits, Hyperprior, Prior, Rater, learn, settle
-from ordinalgp.collaborative.items import Items, is_matrix, read_items, read_matrix
-from ordinalgp.collaborative.predictions import RaterPredictions
-from ordinalgp.collaborative.raters import SharedNoise, SharedThresholds
+from ordinalgp.collaborative.hierarchy import EMState, Hyperprior, Prior, Rater, learn
+from ordinalgp.collaborative.model import EMSummary, RatingsModel
+from ordinalgp.collaborative.raters import RaterDistribution, SharedNoise, SharedThresholds
 from ordinalgp.collaborative.ratings import (
-    Ids,
+    CorrelationCovariance,
+    ItemCovariance,
+    KernelCovariance,
+    Ratings,
     check_known,
     check_same_length,
+    is_matrix,
     last_of_each,
     read_ids,
 )
-from ordinalgp.collaborative.state import CollaborativeState
+from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.decisions import decide
-from ordinalgp.validation.labels import class_positions, encode_levels
+from ordinalgp.models.base import in_class_order, restore_on_error
+from ordinalgp.persistence import save, saved_as
+from ordinalgp.runtime.progress import reporter
+from ordinalgp.runtime.warning import warn_user
+from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_number, check_option, check_whole
 
-_LIMITS = EMLimits()
+# Virtual raters per item with the starting covariance: enough for calibrated probabilities, see
+# docs/collaborative.md.
+_COVARIANCE_SMOOTHING_PER_ITEM = 4.0
 
 
-class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator):
+@saved_as("estimator.collaborative")
+class CollaborativeOrdinalGP(BaseEstimator):
     """Gaussian process ordinal regression for many raters with a common prior ([Yu06]_).
 
     Every rater has a latent function of the items, drawn from one Gaussian prior, and own
@@ -45,37 +51,38 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
     ----------
     kernel : "correlation", scikit-learn kernel, or array-like of shape (m, m)
         Covariance between items at the start. "correlation": cosines between items from the
-        ratings (or, if given, from ``item_features`` that are other raters' ratings), each rater's
-        mean taken away, gaps as zero, shrunk by half towards independence, plus a constant 0.3 for
-        the overall level of a rater. A kernel is evaluated on ``item_features`` as it is. The
-        rows of a matrix belong to items 0, 1, ..., or to the index of a data frame.
+        ratings (or, if given, from ``item_features`` that are other raters' ratings). Each rater's
+        mean is subtracted, gaps are zero, and cosines are halved, which shrinks them towards
+        independence; a constant 0.3 is added for the overall level of a rater. A kernel is
+        evaluated on ``item_features`` as it is. The rows of a matrix belong to items 0, 1, ..., or
+        to the index of a data frame.
     likelihood : {"ordinal", "gaussian"}, default="ordinal"
         Thresholds on the latent function (GPOR, CGPOR), or the ratings themselves with Gaussian
         noise (GPR, CGPR; names count as 0, 1, ...).
     prior : {"learned", "fixed"}, default="learned"
         Learn the raters' common mean and covariance, or keep the start (0, or the mean rating if
-        Gaussian, and ``kernel``) and learn only what each rater owns.
+        Gaussian, and ``kernel``) and learn only each rater's own parameters.
     categories : array-like of shape (r,), default=None
         Levels from lowest to highest; needed for names, optional for numbers.
     decision : {"mode", "median", "mean"} or array-like of shape (r, r), default="mode"
-        How :meth:`predict` chooses a level; see :func:`ordinalgp.decisions.decide`.
+        Rule by which :meth:`predict` chooses a level; see :func:`ordinalgp.decisions.decide`.
     covariance_smoothing : float, default=None
         Number of virtual raters with the starting covariance (Normal-Inverse-Wishart smoothing).
-        It keeps the covariance positive definite and from fitting every accident: m^2/2 numbers
-        are learned. None means four for each item.
+        It keeps the covariance, m^2/2 learned numbers, positive definite and from overfitting.
+        None means four per item.
     mean_smoothing : float, default=10
         Number of virtual raters with the starting mean.
     rater_smoothing : float, default=5
-        How strongly own thresholds and noise are held to those of the typical rater, about the
-        weight of so many ratings. With 0 every rater stands alone.
+        Strength of the pull of own thresholds and noise towards those of the typical rater, as a
+        number of ratings. With 0 every rater is fitted alone.
     max_iter : int, default=50
-        Most iterations of EM.
+        Largest number of iterations of EM.
     tol : float, default=1e-4
-        Stop when an iteration gains less than this for each rating.
+        EM stops when an iteration gains less than this per rating.
     n_jobs : int, default=None
-        Raters at once, through joblib.
+        Number of raters worked on at once, through joblib.
     verbose : int, default=0
-        1 prints the objective of every iteration.
+        1 prints the objective of every iteration on the error stream.
 
     Attributes
     ----------
@@ -92,7 +99,8 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
     categories_, classes_ : ndarray
         Levels in rank order, and sorted.
     objective_path_ : ndarray
-        What EM climbs: log evidence plus log densities of what is smoothed, at every iteration.
+        Objective of EM at every iteration: log evidence plus the log densities of the smoothed
+        parameters.
     log_evidence_path_ : ndarray
         Log evidence alone: the log likelihood (Gaussian) or EP's approximation.
     bound_path_ : ndarray
@@ -106,7 +114,14 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
     Notes
     -----
     If a rater rated an item several times, the last rating counts. Latent scale, noise and
-    thresholds share one unit; the typical rater's noise is 1.
+    thresholds share one unit; the typical rater's noise is 1. In CGPR of [Yu06]_ all users have
+    one noise variance; here every rater has its own, drawn to a common one by
+    ``rater_smoothing``.
+
+    References
+    ----------
+    .. [Yu06] S. Yu, K. Yu, V. Tresp and H.-P. Kriegel, "Collaborative ordinal regression",
+       International Conference on Machine Learning, 2006.
 
     Examples
     --------
@@ -119,6 +134,8 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
     >>> model.recommend("dora", n=2)
     array(['brazil', 'alien'], dtype='<U10')
     """
+
+    _result: RatingsModel
 
     def __init__(
         self,
@@ -149,7 +166,7 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    # ---------------------------------------------------------------------------- fitting
+    # ------------------------------------------------------------------------ fitting
 
     def fit(self, raters: Any, items: Any, ratings: Any, item_features: Any = None) -> Self:
         """Learn from ratings in long format; missing ratings are simply absent.
@@ -162,38 +179,17 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
             Ordered levels.
         item_features : DataFrame, mapping or array-like of shape (m, d), default=None
             Features of all items, also of unrated ones: indexed by item, from item to its
-            features, or with row i for item i. NaN is a gap where the kernel takes gaps.
+            features, or with row i for item i. NaN is a gap if the kernel accepts gaps.
 
         Returns
         -------
         self
             The fitted estimator itself.
         """
-        before = self.__dict__.copy()
-        try:
-            return self._fit(raters, items, ratings, item_features)
-        except BaseException:  # an old model stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    def _fit(self, raters: Any, items: Any, ratings: Any, item_features: Any) -> Self:
-        self._check_parameters()
-        who, what = read_ids(raters, "raters"), read_ids(items, "items")
-        levels = encode_levels(ratings, self.categories, name="ratings")
-        check_same_length(raters=who, items=what, ratings=levels.codes)
-        self.categories_, self.classes_ = levels.categories, levels.classes
-        decide(np.full((1, len(self.categories_)), 1 / len(self.categories_)), self.decision)
-        self._raters = Ids.of(who)
-        ids, data = self._read_kernel(what, item_features)
-        places = ids.places(what)
-        remedy = "Give item_features, or the kernel matrix, a row for every rated item."
-        check_known(what, places, "item", remedy)
-        by = self._raters.places(who)
-        kept = last_of_each(by, places)
-        by, places, codes = by[kept], places[kept], levels.codes[kept]
-        self._start = self._read_start(ids, data, by, places, codes)
-        return self._learn(by, places, codes)
+        with restore_on_error(self):
+            self._check_parameters()
+            self._keep(self._learn(raters, items, ratings, item_features))
+        return self
 
     def _check_parameters(self) -> None:
         check_option("likelihood", self.likelihood, ("ordinal", "gaussian"))
@@ -206,85 +202,87 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
         for name in ("mean_smoothing", "rater_smoothing", "tol"):
             check_number(name, getattr(self, name), least=0)
 
-    def _read_kernel(
-        self, rated: Sequence[Hashable], item_features: Any
-    ) -> tuple[Ids, FloatArray | None]:
-        """All items, and their features or the kernel's matrix if these were given."""
-        if is_matrix(self.kernel):
-            return read_matrix(self.kernel)
-        return read_items(self.kernel, item_features) or (Ids.of(rated), None)
+    def _learn(self, raters: Any, items: Any, ratings: Any, item_features: Any) -> RatingsModel:
+        data, given = Ratings.read(
+            raters, items, ratings, self.categories, self.kernel, item_features
+        )
+        levels = data.levels
+        decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
+        covariance, K = self._starting_covariance(data, given)
+        base, shared = self._start(data, K)
+        y = data.codes if self.likelihood == "ordinal" else data.values
+        own = [data.by == j for j in range(len(data.rater_ids))]
+        alone = [Rater(data.index[rows], y[rows], shared.center) for rows in own]
+        found = self._maximise(base, alone, shared)
+        return RatingsModel(
+            levels.categories,
+            levels.classes,
+            data.item_ids,
+            data.rater_ids,
+            base,
+            found.prior,
+            covariance,
+            found.shared,
+            tuple(found.raters),
+            EMSummary.of(found),
+        )
 
-    def _read_start(
-        self, ids: Ids, data: FloatArray | None, by: IntArray, places: IntArray, codes: IntArray
-    ) -> Items:
-        self._scale = float(np.var(self._values[codes])) if self.likelihood == "gaussian" else 1.0
-        if is_matrix(self.kernel):
-            return Items(ids, np.empty((len(ids), 0)), np.asarray(data))
-        if data is None:
-            table = np.full((len(ids), len(self._raters)), np.nan)
-            table[places, by] = self._values[codes]
-            # New items cannot have ratings by these raters: there are no features to compare.
-            return Items(ids, np.empty((len(ids), 0)), self._start_kernel(table).covariance())
-        return Items(ids, data, self._start_kernel(data).covariance())
+    def _starting_covariance(
+        self, data: Ratings, given: FloatArray | None
+    ) -> tuple[ItemCovariance | None, FloatArray]:
+        """Covariance as a function of item features, if there are any, and its matrix."""
+        if is_matrix(self.kernel) and given is not None:
+            return None, given
+        features = data.table() if given is None else given
+        covariance: ItemCovariance
+        if isinstance(self.kernel, str):
+            scale = float(np.var(data.values)) if self.likelihood == "gaussian" else 1.0
+            covariance = CorrelationCovariance(features, scale)
+        else:
+            covariance = KernelCovariance(features, clone(self.kernel))
+        # Without features, new items have no ratings by these raters to be compared by.
+        return None if given is None else covariance, covariance.matrix()
 
-    def _learn(self, by: IntArray, places: IntArray, codes: IntArray) -> Self:
-        base, model = self._beginning(codes)
-        raters = [
-            Rater(places[by == j], self._observed(codes[by == j]), model.center)
-            for j in range(len(self._raters))
-        ]
-        wishart = self.covariance_smoothing
-        if wishart is None:  # enough for calibrated probabilities: see docs/collaborative.md
-            wishart = 4.0 * len(base.mean)
+    def _start(self, data: Ratings, K: FloatArray) -> tuple[Prior, RaterDistribution]:
+        """Starting prior, and the distribution of raters' parameters around a typical rater."""
+        strength = float(self.rater_smoothing)
+        if self.likelihood == "gaussian":
+            values = data.values
+            noise = Gaussian(float(np.std(values)) / 2)
+            return Prior(np.full(len(K), values.mean()), K), SharedNoise(noise, strength)
+        variance = float(np.mean(np.diagonal(K)))
+        typical = OrdinalProbit.from_counts(data.counts, 1.0, variance)
+        return Prior(np.zeros(len(K)), K), SharedThresholds(typical, strength)
+
+    def _maximise(self, base: Prior, raters: list[Rater], shared: RaterDistribution) -> EMState:
+        """Run EM, and warn where it or the inference did not converge."""
+        smoothing = self.covariance_smoothing
+        if smoothing is None:
+            smoothing = _COVARIANCE_SMOOTHING_PER_ITEM * len(base.mean)
+        learned = self.prior == "learned"
         found = learn(
             base,
             raters,
-            model,
-            Hyperprior(base, self.mean_smoothing, wishart) if self.prior == "learned" else None,
+            shared,
+            Hyperprior(base, self.mean_smoothing, smoothing) if learned else None,
             max_iter=int(self.max_iter),
             tol=self.tol,
-            limits=_LIMITS,
             n_jobs=self.n_jobs,
-            report=self._report,
+            report=reporter(self.verbose),
         )
-        self._base, self._prior, self._model = base, found.prior, found.model
-        self._fitted_raters = list(found.raters)
-        self.objective_path_ = np.array(found.path)
-        self.log_evidence_path_ = np.array(found.evidence_path)
-        self.bound_path_ = np.array(found.bound_path)
-        self.converged_, self.n_iter_ = bool(found.converged), len(found.path) - 1
-        self._warn(found.unsettled)
-        return self
-
-    def _beginning(self, codes: IntArray) -> tuple[Prior, SharedThresholds | SharedNoise]:
-        """Starting prior and the typical rater."""
-        K, strength = self._start.covariance, float(self.rater_smoothing)
-        if self.likelihood == "gaussian":
-            values = self._values[codes]
-            noise = Gaussian(float(np.std(values)) / 2)
-            return Prior(np.full(len(K), values.mean()), K), SharedNoise(noise, strength)
-        counts = np.bincount(codes, minlength=len(self.categories_)).astype(float)
-        typical = OrdinalProbit.from_counts(counts, 1.0, float(np.mean(np.diagonal(K))))
-        return Prior(np.zeros(len(K)), K), SharedThresholds(typical, strength)
-
-    def _report(self, iteration: int, value: float) -> None:
-        if self.verbose:
-            print(f"iteration {iteration:3d}: {value:.4f}", file=sys.stderr, flush=True)
-
-    def _warn(self, unsettled: int) -> None:
-        if not self.converged_ and self.n_iter_ > 0:
-            gain = np.diff(self.objective_path_)[-1]
-            warnings.warn(
-                f"EM still gained {gain:.3g} in iteration {self.n_iter_}. Raise max_iter or tol.",
+        n_iter = len(found.path) - 1
+        if not found.converged and n_iter > 0:
+            gain = found.path[-1] - found.path[-2]
+            warn_user(
+                f"EM still gained {gain:.3g} in iteration {n_iter}. Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
-        if unsettled:
-            warnings.warn(
-                f"EP did not settle for {unsettled} of {len(self._raters)} raters.",
+        if found.n_failed:
+            warn_user(
+                f"EP did not converge for {found.n_failed} of {len(raters)} raters.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
+        return found
 
     def add_rater(self, items: Any, ratings: Any, *, rater: Any = None) -> Any:
         """Add a rater by a few ratings; the prior and the other raters stay as they are.
@@ -303,32 +301,205 @@ class CollaborativeOrdinalGP(RaterPredictions, CollaborativeState, BaseEstimator
             The new rater's id, for :meth:`predict` and :meth:`recommend`.
         """
         check_is_fitted(self)
-        rater = self._new_id() if rater is None else read_ids([rater], "rater")[0]
-        if rater in self._raters.place:
+        model = self._result
+        rater = model.rater_ids.unused() if rater is None else read_ids([rater], "rater")[0]
+        if rater in model.rater_ids.place:
             raise ValueError(
                 f"Rater {rater!r} is known already. Choose another id, or fit again with all "
                 "ratings."
             )
         what = read_ids(items, "items")
-        codes = class_positions(self.categories_, np.asarray(ratings))
+        codes = class_positions(model.categories, np.asarray(ratings))
         check_same_length(items=what, ratings=codes)
-        places = self._start.ids.places(what)
+        places = model.items.places(what)
         check_known(what, places, "item", "Leave it out, or fit again with this item.")
-        shown = ", ".join(map(repr, self.categories_.tolist()))
+        shown = ", ".join(map(repr, model.categories.tolist()))
         check_known(np.asarray(ratings).tolist(), codes, "level", f"Levels are {shown}.")
         kept = last_of_each(np.zeros_like(places), places)
-        new = Rater(places[kept], self._observed(codes[kept]), self._model.center)
-        if len(kept):
-            new = settle(self._prior, new, self._model, tol=self.tol, limits=_LIMITS)
-        self._raters = Ids.of([*self._raters.values, rater])
-        self._fitted_raters = [*self._fitted_raters, new]
+        self._keep(model.with_rater(rater, places[kept], codes[kept], self.tol))
         return rater
 
-    def _new_id(self) -> Hashable:
-        numbers = [value for value in self._raters.values if isinstance(value, int)]
-        if len(numbers) == len(self._raters):
-            return max(numbers) + 1
-        place = len(self._raters)
-        while f"rater {place}" in self._raters.place:
-            place += 1
-        return f"rater {place}"
+    # ------------------------------------------------------------------------ result
+
+    def _keep(self, result: RatingsModel) -> None:
+        """Set everything that follows from a result, except properties of single raters."""
+        self._result = result
+        self.categories_, self.classes_ = result.categories, result.classes
+        self.items_ = result.items.array()
+        self.mean_, self.covariance_ = result.prior.mean, result.prior.covariance
+        summary = result.summary
+        self.objective_path_ = summary.objective_path
+        self.log_evidence_path_ = summary.log_evidence_path
+        self.bound_path_ = summary.bound_path
+        self.converged_, self.n_iter_ = summary.converged, len(summary.objective_path) - 1
+
+    def _restore(self, result: Any) -> None:
+        """Become the fitted estimator of a file."""
+        if not isinstance(result, RatingsModel):
+            raise ValueError("the result is not one of many raters")
+        self._check_parameters()
+        self._keep(result)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result."""
+        return hasattr(self, "_result")
+
+    @property
+    def raters_(self) -> NDArray[Any]:
+        """Ids of all raters."""
+        return self._result.rater_ids.array()
+
+    @property
+    def thresholds_(self) -> dict[Any, FloatArray]:
+        """Thresholds of every rater."""
+        model = self._result
+        return {key: model.link(j).thresholds for j, key in enumerate(model.rater_ids.values)}
+
+    @property
+    def noise_(self) -> dict[Any, float]:
+        """Noise of every rater."""
+        model = self._result
+        return {key: model.link(j).noise for j, key in enumerate(model.rater_ids.values)}
+
+    # ------------------------------------------------------------------------ predictions
+
+    def _places(self, raters: Any) -> IntArray:
+        """Places of known raters."""
+        who = read_ids(raters, "raters")
+        places = self._result.rater_ids.places(who)
+        check_known(who, places, "rater", "Add it with add_rater, or fit again with its ratings.")
+        return places
+
+    def latent_mean_and_variance(
+        self, raters: Any, items: Any, item_features: Any = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Posterior mean and variance of raters' latent functions, without noise.
+
+        Parameters
+        ----------
+        raters, items : array-like of shape (n,)
+            Pairs, rated or not.
+        item_features : DataFrame, mapping or array-like, default=None
+            Features of items that were not in ``fit``.
+
+        Returns
+        -------
+        mean, variance : ndarrays of shape (n,)
+            On the scale of ``thresholds_``.
+        """
+        check_is_fitted(self)
+        who, what = read_ids(raters, "raters"), read_ids(items, "items")
+        check_same_length(raters=who, items=what)
+        found = self._result.latent(self._places(who), what, item_features)
+        return found.mean, found.var
+
+    def category_proba(self, raters: Any, items: Any, item_features: Any = None) -> FloatArray:
+        """Probability of every level, columns in the order of ``categories_``.
+
+        Parameters
+        ----------
+        raters, items : array-like of shape (n,)
+            Pairs, rated or not.
+        item_features : DataFrame, mapping or array-like, default=None
+            Features of items that were not in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, n_categories)
+            Rows sum to one.
+        """
+        latent = Moments(*self.latent_mean_and_variance(raters, items, item_features))
+        return self._result.probabilities(self._places(raters), latent)
+
+    def predict_proba(self, raters: Any, items: Any, item_features: Any = None) -> FloatArray:
+        """Probability of every class, columns in the order of ``classes_`` (sorted).
+
+        Parameters
+        ----------
+        raters, items : array-like of shape (n,)
+            Pairs, rated or not.
+        item_features : DataFrame, mapping or array-like, default=None
+            Features of items that were not in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            Rows sum to one; levels that no rating had are left out.
+        """
+        proba = self.category_proba(raters, items, item_features)
+        return in_class_order(proba, self.categories_, self.classes_)
+
+    def predict(self, raters: Any, items: Any, item_features: Any = None) -> NDArray[Any]:
+        """Predict the level of each pair under the ``decision`` rule.
+
+        Parameters
+        ----------
+        raters, items : array-like of shape (n,)
+            Pairs, rated or not.
+        item_features : DataFrame, mapping or array-like, default=None
+            Features of items that were not in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Levels, of the kind that ``fit`` was given.
+        """
+        proba = self.category_proba(raters, items, item_features)
+        if len(proba) == 0:
+            return self.categories_[:0]
+        levels: NDArray[Any] = self.categories_[decide(proba, self.decision)]
+        return levels
+
+    def expected_rating(self, raters: Any, items: Any, item_features: Any = None) -> FloatArray:
+        """Mean of the predicted levels as numbers (named levels count 0, 1, ...).
+
+        Parameters
+        ----------
+        raters, items : array-like of shape (n,)
+            Pairs, rated or not.
+        item_features : DataFrame, mapping or array-like, default=None
+            Features of items that were not in ``fit``.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers between the lowest and the highest level.
+        """
+        return self.category_proba(raters, items, item_features) @ self._result.values
+
+    def recommend(self, rater: Any, n: int = 10) -> NDArray[Any]:
+        """Items that the rater has not rated, those with the highest expected rating first.
+
+        Parameters
+        ----------
+        rater : hashable
+            A known rater.
+        n : int, default=10
+            Largest number of items.
+
+        Returns
+        -------
+        ndarray
+            Ids of items, best first.
+        """
+        check_is_fitted(self)
+        check_whole("n", n, least=0)
+        model = self._result
+        place = model.rater_ids.places(read_ids([rater], "rater"))
+        check_known([rater], place, "rater", "Add it with add_rater, or fit again.")
+        rated = model.raters[place[0]].index
+        left = np.setdiff1d(np.arange(len(model.items)), rated)
+        ids = [model.items.values[i] for i in left]
+        score = self.expected_rating([rater] * len(ids), ids)
+        best = left[np.argsort(-score, kind="stable")[:n]]
+        return model.items.array(best)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted estimator to a file, for :func:`ordinalgp.load`.
+
+        Parameters
+        ----------
+        path : str or path-like
+            The file to write. Ids must be numbers, strings or tuples of them.
+        """
+        save(self, path)

@@ -1,63 +1,40 @@
-"""What a rater owns: thresholds and noise, held together by a distribution that raters share.
+"""Parameters of single raters: thresholds and noise, with a distribution that all raters share.
 
-A rater with many ratings has parameters of its own; one with few stays near the shared centre,
-which is itself estimated from all raters. ``strength`` is worth about so many ratings.
+A rater with many ratings has parameters of its own. One with few stays near the common centre,
+which is estimated from all raters. ``strength`` counts about as much as so many ratings. Both
+classes here have the same methods: updates of one rater's parameters, and of the centre.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Self
 
 import numpy as np
 from scipy.optimize import minimize
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
-from ordinalgp.core.problem import Approximation, Problem, Start, match
+from ordinalgp.core.problem import Approximation, Problem, match
 
-_STEPS = 4  # of one M-step; the next E-step moves the cavities anyway
-_SHARES = (1.0, 0.5, 0.25, 0.125)  # of Newton's step, until the objective rises
-_NOTHING = 1e-10  # an expected gain in log probability that rounding may hide
-
-
-class RaterModel(Protocol):
-    """How raters' own parameters are found, and what their common distribution says of them."""
-
-    @property
-    def strength(self) -> float:
-        """How many ratings the common distribution is worth."""
-
-    def begin(self, problem: Problem, last: Start | None) -> Start | None:
-        """Where inference starts, given the rater's last sites."""
-
-    def refit(self, problem: Problem, found: Approximation) -> Any:
-        """The rater's next likelihood, given its posterior (M-step for theta_j)."""
-
-    def step(self, problem: Problem, found: Approximation) -> Any:
-        """A cheaper step in the same direction, for a rater alone."""
-
-    def log_density(self, likelihood: Any) -> float:
-        """Log density of a rater's parameters; 0 at the centre, constants left out."""
-
-    def recentred(self, likelihoods: list[Any]) -> Self:
-        """The same with the centre that suits all raters best."""
+_M_STEP_ITERATIONS = 4  # of L-BFGS-B per M-step; the next E-step moves the cavities anyway
+_NEWTON_STEP_LENGTHS = (1.0, 0.5, 0.25, 0.125)  # tried until the objective rises
+_SMALLEST_GAIN = 1e-10  # expected gain in log probability that rounding may hide
 
 
 @dataclass(frozen=True, eq=False)
-class _Look:
-    """The penalised log probability of one rater's ratings at some theta, and its slopes."""
+class _PenalisedValue:
+    """Penalised log probability of one rater's ratings at some theta, and its slopes."""
 
     theta: FloatArray
     value: float
     slopes: FloatArray
     """of each rating, (r, m)"""
-    pull: FloatArray
-    """slope of the penalty"""
+    penalty_slope: FloatArray
 
     @property
     def slope(self) -> FloatArray:
-        """Of all of it."""
-        total: FloatArray = self.slopes.sum(axis=1) - self.pull
+        """Slope of the value."""
+        total: FloatArray = self.slopes.sum(axis=1) - self.penalty_slope
         return total
 
 
@@ -65,19 +42,19 @@ class _Look:
 class SharedThresholds:
     """theta_j ~ N(theta_0, I / strength) for theta = [log noise, b_1, log gaps].
 
-    Prior covariance, noise and thresholds share one scale, which log noise = 0 at the centre
-    fixes: the typical rater has noise 1.
+    Prior covariance, noise and thresholds share one scale. It is fixed by log noise = 0 at the
+    centre: the typical rater has noise 1.
     """
 
     center: OrdinalProbit
     strength: float
 
-    def begin(self, problem: Problem, last: Start | None) -> Start | None:
-        """Warm start."""
+    def first_sites(self, problem: Problem, last: Sites | None) -> Sites | None:
+        """Sites from which inference starts: the rater's last ones."""
         return last
 
-    def refit(self, problem: Problem, found: Approximation) -> OrdinalProbit:
-        """Climb the summed log Z_m at fixed cavities, less the distance from the centre.
+    def m_step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
+        """Maximise the summed log Z_m at fixed cavities, less the distance from the centre.
 
         The slope of the first step is that of EP's evidence itself. The paper's expected log
         likelihood has the same fixed points up to EP's error, and needs quadrature.
@@ -85,49 +62,48 @@ class SharedThresholds:
         at, bounds = found.at, self.center.bounds
 
         def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-            here = self._look(problem, at, theta)
+            here = self._evaluate(problem, at, theta)
             return -here.value, -here.slope
 
         start = np.clip(problem.likelihood.theta, bounds[:, 0], bounds[:, 1])
-        options = {"maxiter": _STEPS}
+        options = {"maxiter": _M_STEP_ITERATIONS}
         best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return self.center.clone_with_theta(best.x)
 
-    def step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
-        """One damped Newton step of the same climb: a few evaluations, for a rater alone.
+    def single_step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
+        """One damped Newton step on the objective of :meth:`m_step`: a few evaluations.
 
         The curvature is that of the penalty and of the ratings' own slopes. Without a penalty it
-        may vanish in the direction of levels that the rater does not use: then, and where no share
-        of the step climbs, it is :meth:`refit`.
+        may vanish in the direction of levels that the rater does not use. Then, and where no
+        step length raises the objective, it is :meth:`m_step`.
         """
         if self.strength == 0.0:
-            return self.refit(problem, found)
+            return self.m_step(problem, found)
         lower, upper = self.center.bounds.T
-        here = self._look(problem, found.at, np.clip(problem.likelihood.theta, lower, upper))
+        here = self._evaluate(problem, found.at, np.clip(problem.likelihood.theta, lower, upper))
         curvature = here.slopes @ here.slopes.T + self.strength * np.eye(len(here.theta))
         step = np.linalg.solve(curvature, here.slope)
-        if step @ here.slope <= _NOTHING:
+        if step @ here.slope <= _SMALLEST_GAIN:
             return self.center.clone_with_theta(here.theta)
-        for share in _SHARES:
-            theta = np.clip(here.theta + share * step, lower, upper)
-            if self._look(problem, found.at, theta).value > here.value:
+        for length in _NEWTON_STEP_LENGTHS:
+            theta = np.clip(here.theta + length * step, lower, upper)
+            if self._evaluate(problem, found.at, theta).value > here.value:
                 return self.center.clone_with_theta(theta)
-        return self.refit(problem, found)
+        return self.m_step(problem, found)
 
-    def _look(self, problem: Problem, at: Moments, theta: FloatArray) -> "_Look":
-        """What is climbed, at theta."""
+    def _evaluate(self, problem: Problem, at: Moments, theta: FloatArray) -> _PenalisedValue:
         likelihood, off = self.center.clone_with_theta(theta), theta - self.center.theta
         value, slopes = likelihood.value_and_slope(problem.y, at.mean, at.var)
-        held = 0.5 * self.strength * (off @ off)
-        return _Look(theta, float(value.sum() - held), slopes, self.strength * off)
+        penalty = 0.5 * self.strength * (off @ off)
+        return _PenalisedValue(theta, float(value.sum() - penalty), slopes, self.strength * off)
 
     def log_density(self, likelihood: OrdinalProbit) -> float:
-        """Minus half the squared distance from the centre, times strength."""
+        """Log density of a rater's parameters, without constants: 0 at the centre."""
         off = likelihood.theta - self.center.theta
         return float(-0.5 * self.strength * (off @ off))
 
-    def recentred(self, likelihoods: list[OrdinalProbit]) -> Self:
-        """Mean of the raters' theta, with the noise kept at 1."""
+    def with_center_of(self, likelihoods: list[OrdinalProbit]) -> Self:
+        """Centre at the mean of the raters' theta, with the noise kept at 1."""
         if self.strength == 0.0:
             return self
         theta = np.mean([likelihood.theta for likelihood in likelihoods], axis=0)
@@ -137,20 +113,21 @@ class SharedThresholds:
 
 @dataclass(frozen=True, eq=False)
 class SharedNoise:
-    """Each rater's noise as if it had ``strength`` more ratings of mean square ``center.noise``^2.
+    """Noise of each rater as if it had ``strength`` more ratings of mean square center.noise^2.
 
-    All updates are exact, so EM never lowers the penalised log likelihood.
+    CGPR of [Yu06]_ has one noise variance for all users; here each rater has its own. All updates
+    are exact, so EM never lowers the penalised log likelihood.
     """
 
     center: Gaussian
     strength: float
 
-    def begin(self, problem: Problem, last: Start | None) -> Start:
-        """The exact sites: a Gaussian likelihood is its own, wherever it is smoothed."""
+    def first_sites(self, problem: Problem, last: Sites | None) -> Sites:
+        """The exact sites: a Gaussian likelihood is its own site."""
         at = Moments(np.zeros(len(problem.y)), np.zeros(len(problem.y)))
-        return Start(match(problem.smooth(at), at), at.mean)
+        return match(problem.smooth(at), at)
 
-    def refit(self, problem: Problem, found: Approximation) -> Gaussian:
+    def m_step(self, problem: Problem, found: Approximation) -> Gaussian:
         """Expected mean square of y - f over the rated items (section 3.1 of [Yu06]_)."""
         squares = np.sum((problem.y - found.marginal.mean) ** 2 + found.marginal.var)
         total = self.strength * self.center.noise**2 + squares
@@ -158,18 +135,22 @@ class SharedNoise:
             float(np.clip(np.sqrt(total / (self.strength + len(problem.y))), *NOISE_BOUNDS))
         )
 
-    def step(self, problem: Problem, found: Approximation) -> Gaussian:
-        """The same: it is cheap."""
-        return self.refit(problem, found)
+    def single_step(self, problem: Problem, found: Approximation) -> Gaussian:
+        """The M-step itself, which is cheap."""
+        return self.m_step(problem, found)
 
     def log_density(self, likelihood: Gaussian) -> float:
-        """Strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
+        """strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
         ratio = (self.center.noise / likelihood.noise) ** 2
         return float(0.5 * self.strength * (np.log(ratio) - ratio + 1.0))
 
-    def recentred(self, likelihoods: list[Gaussian]) -> Self:
-        """The harmonic mean of the raters' noise variances maximises their density."""
+    def with_center_of(self, likelihoods: list[Gaussian]) -> Self:
+        """Centre at the harmonic mean of the raters' noise variances."""
         if self.strength == 0.0:
             return self
         precision = np.mean([likelihood.noise**-2.0 for likelihood in likelihoods])
         return replace(self, center=Gaussian(float(precision**-0.5)))
+
+
+RaterDistribution = SharedThresholds | SharedNoise
+"""common distribution of the raters' parameters"""

@@ -1,18 +1,29 @@
-"""Long-format ratings in, arrays of places out: ids of raters and items, and their checks."""
+"""Ratings in long format: ids, item features, and the starting covariance of the items."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp.imputation import MeanImputer
+from ordinalgp.persistence import saved_as
+from ordinalgp.validation.labels import Levels, encode_levels
+from ordinalgp.validation.options import allows_missing, check_kernel
+
+# Share of the cosines between items that is taken for noise, as they come from finitely many
+# raters, and variance of a rater's overall level. See docs/collaborative.md.
+SHRINKAGE, LEVEL_VARIANCE = 0.5, 0.3
+_NUGGET = 1e-6  # share of an item's variance that is added, so that K is positive definite
+
+# ------------------------------------------------------------------------------- ids
 
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """Ids in a fixed order, and the place of each."""
+    """Distinct ids in a fixed order, and the place of each."""
 
     values: tuple[Hashable, ...]
     place: Mapping[Hashable, int]
@@ -31,16 +42,26 @@ class Ids:
         return np.array([self.place.get(value, -1) for value in wanted], dtype=np.intp)
 
     def array(self, places: Any = slice(None)) -> NDArray[Any]:
-        """Ids as an array: of numbers or strings where all are of one kind, else of objects."""
+        """Ids as an array: of numbers or strings if all have one type, else of objects."""
         chosen = np.empty(len(self.values), dtype=object)
         chosen[:] = self.values
         kinds = {type(value) for value in self.values}
         natural = len(kinds) == 1 and kinds <= {int, str, bool, float}
         return (np.array(self.values) if natural else chosen)[places]
 
+    def unused(self) -> Hashable:
+        """A new id: the next number if all are numbers, else "rater" and a number."""
+        numbers = [value for value in self.values if isinstance(value, int)]
+        if len(numbers) == len(self):
+            return max(numbers) + 1
+        place = len(self)
+        while f"rater {place}" in self.place:
+            place += 1
+        return f"rater {place}"
+
 
 def read_ids(column: Any, name: str) -> list[Hashable]:
-    """One id for each row, as hashable Python objects."""
+    """Read a column of ids as hashable Python objects."""
     if isinstance(column, str | bytes) or not isinstance(column, Iterable):
         raise ValueError(
             f"{name} must be a column of ids, one for each rating, but {column!r} was given. "
@@ -60,7 +81,7 @@ def read_ids(column: Any, name: str) -> list[Hashable]:
 
 
 def check_same_length(**columns: Any) -> None:
-    """Raise unless all columns have the same number of rows."""
+    """Raise ValueError unless all columns have the same number of rows."""
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
         raise ValueError(
@@ -69,19 +90,136 @@ def check_same_length(**columns: Any) -> None:
 
 
 def check_known(wanted: Sequence[Hashable], places: IntArray, what: str, remedy: str) -> None:
-    """Raise a ValueError that names the first unknown id."""
+    """Raise ValueError if an id has no place."""
+    if np.any(places < 0):
+        raise unknown_error(wanted, places, what, remedy)
+
+
+def unknown_error(
+    wanted: Sequence[Hashable], places: IntArray, what: str, remedy: str
+) -> ValueError:
+    """An error that names the first id without a place."""
     unknown = np.flatnonzero(places < 0)
-    if len(unknown):
-        raise ValueError(
-            f"Unknown {what} {wanted[unknown[0]]!r} in row {unknown[0]} ({len(unknown)} such rows)."
-            f" {remedy}"
-        )
+    first = f"{wanted[unknown[0]]!r} in row {unknown[0]}"
+    return ValueError(f"Unknown {what} {first} ({len(unknown)} such rows). {remedy}")
 
 
 def last_of_each(raters: IntArray, items: IntArray) -> IntArray:
-    """Rows to keep, in their order: the last of those with the same rater and item."""
+    """Rows to keep, in order: the last of those with the same rater and item."""
     last = {pair: row for row, pair in enumerate(zip(raters.tolist(), items.tolist(), strict=True))}
     return np.sort(np.fromiter(last.values(), dtype=np.intp, count=len(last)))
+
+
+def numeric_levels(categories: NDArray[Any]) -> FloatArray:
+    """Levels as numbers: their own values, or ranks 0, 1, ... of names."""
+    numeric = categories.dtype.kind in "biuf"
+    return (categories if numeric else np.arange(len(categories))).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Ratings without repetitions, as places of raters, items and levels."""
+
+    rater_ids: Ids
+    item_ids: Ids
+    levels: Levels
+    """all levels, and the codes of the ratings as given"""
+    by: IntArray
+    """rater of each rating"""
+    index: IntArray
+    """item of each rating"""
+    codes: IntArray
+    """level of each rating"""
+
+    @classmethod
+    def read(
+        cls, raters: Any, items: Any, ratings: Any, categories: Any, kernel: Any, features: Any
+    ) -> tuple[Self, FloatArray | None]:
+        """Ratings, and the features of the items or the kernel matrix if these were given."""
+        who, what = read_ids(raters, "raters"), read_ids(items, "items")
+        levels = encode_levels(ratings, categories, name="ratings")
+        check_same_length(raters=who, items=what, ratings=levels.codes)
+        item_ids, given = read_items(kernel, what, features)
+        rater_ids, index = Ids.of(who), item_ids.places(what)
+        remedy = "Give item_features, or the kernel matrix, a row for every rated item."
+        check_known(what, index, "item", remedy)
+        by = rater_ids.places(who)
+        kept = last_of_each(by, index)
+        codes = levels.codes[kept]
+        return cls(rater_ids, item_ids, levels, by[kept], index[kept], codes), given
+
+    @property
+    def values(self) -> FloatArray:
+        """The ratings as numbers."""
+        return numeric_levels(self.levels.categories)[self.codes]
+
+    @property
+    def counts(self) -> FloatArray:
+        """Number of ratings of each level."""
+        return np.bincount(self.codes, minlength=len(self.levels.categories)).astype(float)
+
+    def table(self) -> FloatArray:
+        """Ratings as a table, items x raters, with NaN for gaps."""
+        table = np.full((len(self.item_ids), len(self.rater_ids)), np.nan)
+        table[self.index, self.by] = self.values
+        return table
+
+
+# ------------------------------------------------------------------------------- items
+
+
+def read_items(
+    kernel: Any, rated: Sequence[Hashable], item_features: Any
+) -> tuple[Ids, FloatArray | None]:
+    """All items, and their features or the kernel matrix if these were given."""
+    if is_matrix(kernel):
+        return _read_matrix(kernel)
+    if isinstance(kernel, str):
+        gaps = True
+    else:
+        check_kernel(kernel)
+        gaps = allows_missing(kernel)
+    if item_features is not None:
+        return read_features(item_features, gaps=gaps)
+    if not isinstance(kernel, str):
+        raise ValueError(
+            f"The kernel {kernel!r} compares item features, but item_features is None. Give them "
+            "as a data frame indexed by item, a mapping from item to its features, or an array "
+            "whose row i belongs to item i."
+        )
+    return Ids.of(rated), None
+
+
+def is_matrix(kernel: Any) -> bool:
+    """Whether ``kernel`` is a matrix."""
+    return not isinstance(kernel, str) and np.ndim(kernel) == 2
+
+
+def _read_matrix(kernel: Any) -> tuple[Ids, FloatArray]:
+    """Ids (of a data frame, else 0, 1, ...) and values of a covariance between items."""
+    K = np.array(kernel, dtype=float)
+    index = getattr(kernel, "index", None)
+    ids = Ids.of(range(len(K)) if index is None else index.tolist())
+    if K.shape != (len(ids), len(ids)) or not np.allclose(K, K.T, rtol=1e-8, atol=1e-12):
+        raise ValueError(
+            f"A kernel matrix must be square, symmetric and finite, one row for each item, but has "
+            f"shape {K.shape}. Give covariances between all items, as a data frame whose index "
+            "holds the item ids or as an array for ids 0, 1, ..."
+        )
+    least, most = np.linalg.eigvalsh(K)[[0, -1]]
+    if not most > 0 or least < -1e-8 * most or np.diagonal(K).min() <= 0:
+        raise ValueError(
+            f"A kernel matrix must be positive definite, but its eigenvalues reach from "
+            f"{least:.3g} to {most:.3g}. Add a multiple of the identity."
+        )
+    return ids, _with_nugget(K)
+
+
+def _with_nugget(K: FloatArray) -> FloatArray:
+    """Return K with slightly more variance for every item."""
+    K = 0.5 * (K + K.T)
+    K.flat[:: len(K) + 1] += _NUGGET * np.diagonal(K)
+    return K
 
 
 def read_features(features: Any, *, gaps: bool) -> tuple[Ids, FloatArray]:
@@ -111,3 +249,66 @@ def read_features(features: Any, *, gaps: bool) -> tuple[Ids, FloatArray]:
             "gaps first, for example with ordinalgp.imputation."
         )
     return ids, rows
+
+
+# ------------------------------------------------------------------- starting covariance
+
+
+@saved_as("covariance.correlation")
+@dataclass(frozen=True, eq=False)
+class CorrelationCovariance:
+    """Cosines between items after each rater's mean is subtracted, gaps as zero ([Yu06]_).
+
+    They are shrunk towards independent items of equal variance; a constant is added for a
+    rater's level; all is multiplied by ``scale``. An item without ratings is independent.
+    """
+
+    features: Annotated[FloatArray, Axes("m d")]
+    """ratings, items x raters"""
+    scale: Annotated[float, Axes("", *POSITIVE)] = 1.0
+
+    def _directions(self, rows: FloatArray) -> FloatArray:
+        means = MeanImputer(by="rater").fit(self.features).rater_means_
+        centred = np.where(np.isnan(rows), 0.0, rows - means)
+        length = np.linalg.norm(centred, axis=1, keepdims=True)
+        return centred / np.where(length == 0.0, 1.0, length)
+
+    def cross(self, rows: FloatArray) -> FloatArray:
+        """Covariance of new items with the known ones."""
+        cosines = self._directions(rows) @ self._directions(self.features).T
+        return self.scale * ((1.0 - SHRINKAGE) * cosines + LEVEL_VARIANCE)
+
+    def variance(self, rows: FloatArray) -> FloatArray:
+        """Variance of new items: the same for all."""
+        return np.full(len(rows), self.scale * (1.0 + LEVEL_VARIANCE))
+
+    def matrix(self) -> FloatArray:
+        """Covariance of the known items."""
+        K = self.cross(self.features)
+        np.fill_diagonal(K, self.variance(self.features))
+        return K
+
+
+@saved_as("covariance.kernel")
+@dataclass(frozen=True, eq=False)
+class KernelCovariance:
+    """A scikit-learn kernel on item features, as given."""
+
+    features: Annotated[FloatArray, Axes("m d")]
+    kernel: Annotated[Any, Tagged("kernel")]
+
+    def cross(self, rows: FloatArray) -> FloatArray:
+        """Covariance of new items with the known ones."""
+        return np.asarray(self.kernel(rows, self.features))
+
+    def variance(self, rows: FloatArray) -> FloatArray:
+        """Variance of new items."""
+        return np.asarray(self.kernel.diag(rows)) * (1.0 + _NUGGET)
+
+    def matrix(self) -> FloatArray:
+        """Covariance of the known items, with a nugget."""
+        return _with_nugget(np.asarray(self.kernel(self.features)))
+
+
+ItemCovariance = CorrelationCovariance | KernelCovariance
+"""starting covariance of items as a function of their features"""

@@ -1,6 +1,6 @@
 """All the linear algebra: a Gaussian prior conditioned on Gaussian sites.
 
-Two forms, which nobody outside sees: `few_projections` and `many_projections`.
+It has two forms, which nobody outside sees: `observation_space` and `latent_space`.
 """
 
 from collections.abc import Callable
@@ -9,23 +9,13 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.latent_space import LatentSpacePosterior
-from ordinalgp.core.linalg import Triangle, lower_factor, mirrored, square_root
+from ordinalgp.core.linalg import square_root
 from ordinalgp.core.observation_space import ObservationSpacePosterior
 from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.workspace import Workspace
 
-__all__ = [
-    "Moments",
-    "Posterior",
-    "Preconditioner",
-    "Sites",
-    "Triangle",
-    "condition",
-    "lower_factor",
-    "mirrored",
-    "square_root",
-]
+__all__ = ["Moments", "Posterior", "Preconditioner", "Sites", "condition"]
 
 
 def condition(
@@ -52,7 +42,6 @@ def condition(
         F = square_root(K) if root is None else root()
         posterior = LatentSpacePosterior(K, F, distinct, copies, sites, prior_mean)
     if workspace is not None:
-        workspace.preconditioner = (
-            posterior.preconditioner
-        )  # not the posterior, which holds the workspace
+        # Not the posterior itself, which holds the workspace.
+        workspace.preconditioner = posterior.preconditioner
     return posterior

@@ -108,10 +108,10 @@ def _rule(cls: type) -> Callable[[Any], Any]:
     return register
 
 
-def _pair_sums(A: FloatArray, B: FloatArray, X: FloatArray, limit: float = 1e3) -> FloatArray:
+def _pair_sums(A: FloatArray, B: FloatArray, X: FloatArray, limit: float = 1e2) -> FloatArray:
     """Return ``sum_ij A_ij B_ij (x_il - x_jl)^2`` for every column l, as one matrix product.
 
-    The two terms of the product form cancel up to eps x^2. Where a column spans thousands of length
+    The two terms of the product form cancel up to eps x^2. Where a column spans hundreds of length
     scales that is not small beside the near pairs, the only ones that still count, so columns that
     reach beyond ``limit`` are summed pair by pair. A and B are symmetric.
     """
@@ -150,7 +150,7 @@ def _matern(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> 
         return _rbf(kernel, X, upstream, K)
     Z, weight = scaled(X, kernel.length_scale), partial(matern_weight, nu=kernel.nu)
     # Orders below 1 have a weight without limit near r = 0, and cannot afford any rounding there.
-    distances, limit = (fast, 1e3) if kernel.nu > 1.0 else (exact, 0.0)
+    distances, limit = (fast, 1e2) if kernel.nu > 1.0 else (exact, 0.0)
     if kernel.anisotropic:
         return _pair_sums(upstream, symmetric(Z, weight, distances), Z, limit)
     slope = symmetric(Z, lambda r2: r2 * weight(r2), distances)

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from scipy.linalg import lapack
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.linalg import Triangle
+from ordinalgp.core.linalg import Triangle, congruence
 from ordinalgp.core.posterior import Copies, Moments, Preconditioner, Sites
 from ordinalgp.core.projections import Projection, squared_lengths
 
@@ -32,10 +31,11 @@ class LatentSpacePosterior:
         self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
         self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
         self._precision = A.scatter(copies.merge(sites.tau))
-        B = _congruence(F, self._precision)
-        B.flat[:: len(B) + 1] += 1.0
-        triangle = Triangle(B)
-        self.half_log_det = triangle.half_log_det
+        triangle = Triangle(
+            lambda: _one_plus(congruence(F, self._precision)),
+            lambda: _one_plus(_gram(A, F, copies.merge(sites.tau))),
+        )
+        self.half_log_det, self.definite = triangle.half_log_det, triangle.definite
         self._half_covariance = triangle.half_solve(F.T)  # H with covariance H' H
         self._move(sites.nu)
 
@@ -101,9 +101,13 @@ class LatentSpacePosterior:
         return K_new - K_cross @ self.inverse() @ K_cross.T
 
 
-def _congruence(F: FloatArray, precision: FloatArray) -> FloatArray:
-    """F' precision F for symmetric ``precision``; the upper triangle alone where F is lower."""
-    if F.shape[0] != F.shape[1] or F[0, 1:].any():
-        return F.T @ (precision @ F)
-    product, _ = lapack.dsygst(precision.T, F, itype=2, lower=1)
-    return np.asarray(product).T
+def _one_plus(B: FloatArray) -> FloatArray:
+    """I + B, over B."""
+    B.flat[:: len(B) + 1] += 1.0
+    return B
+
+
+def _gram(A: Projection, F: FloatArray, T: FloatArray) -> FloatArray:
+    """F' A' T A F as squared lengths, which equal rows of F cannot leave below zero."""
+    half = np.sqrt(T)[:, None] * A.apply(F)
+    return half.T @ half

@@ -5,8 +5,9 @@ With ``var = 0`` it is the log likelihood itself (Laplace), with the cavity's mo
 tilted normaliser, with the predictive moments the log predictive probability.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from scipy.special import logsumexp, ndtri
@@ -53,7 +54,11 @@ class ExpectedLog:
 
 
 class Likelihood(Protocol):
-    """What the engine asks of a likelihood."""
+    """Everything that inference asks of a likelihood.
+
+    Estimators of ordered levels ask for more, :class:`OrdinalLikelihood`, and inducing points for
+    a threshold model, :class:`Thresholds`.
+    """
 
     @property
     def theta(self) -> FloatArray:
@@ -74,6 +79,35 @@ class Likelihood(Protocol):
     ) -> ThetaDerivatives:
         """Differentiate ``value``, ``d1`` and ``d2`` in ``theta``; ``known`` are these three."""
 
+    def of_rows(self, rows: Any) -> Self:
+        """The likelihood of some observations: itself, unless it knows each by its place."""
+
+
+class OrdinalLikelihood(Likelihood, Protocol):
+    """Everything that estimators ask of the likelihood of ordered levels 0, 1, ..., r - 1."""
+
+    @property
+    def n_levels(self) -> int:
+        """Number r of levels."""
+
+    @property
+    def thresholds(self) -> FloatArray:
+        """Cuts between the levels on the latent scale, shape (r - 1,)."""
+
+    @property
+    def noise(self) -> float:
+        """Scale of the noise added to the latent function."""
+
+    def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """P(y) of every level for u ~ N(mean, var), shape (m, r)."""
+
+
+ORDINAL_MEMBERS = (
+    *("theta", "bounds", "clone_with_theta", "log_expectation", "theta_derivatives", "of_rows"),
+    *("n_levels", "thresholds", "noise", "probabilities"),
+)
+"""names that an ordinal likelihood has"""
+
 
 def expected_log(
     likelihood: Likelihood, y: Any, mean: FloatArray, var: FloatArray, order: int = 32
@@ -83,6 +117,7 @@ def expected_log(
     sd = np.sqrt(var)
     u = mean + nodes[:, None] * sd
     ys, flat = np.tile(y, order), u.ravel()
+    likelihood = likelihood.of_rows(np.tile(np.arange(len(y)), order))
     point = likelihood.log_expectation(ys, flat, np.zeros_like(flat))
     theta = likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value
     weights = np.exp(log_weights)
@@ -99,8 +134,8 @@ def expected_log(
 
 
 @dataclass(frozen=True)
-class Thresholds:
-    """Parameters of a threshold model: noise and b_1 < ... < b_{r-1}, packed as in App. A.
+class Thresholds(ABC):
+    """Base class of threshold models: noise and b_1 < ... < b_{r-1}, packed as in App. A.
 
     theta = [log noise, b_1 / unit, log gaps]. The gaps are kept, not their sums: a narrow
     level's width would be lost in the difference of two thresholds. ``unit`` is the prior
@@ -111,6 +146,17 @@ class Thresholds:
     first: Annotated[float, Axes("", *FINITE)]
     gaps: Annotated[FloatArray, Axes("gaps", *POSITIVE)]
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
+    noise_sd: ClassVar[float] = 1.0
+    """standard deviation of the noise whose scale is 1"""
+
+    @classmethod
+    def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
+        """Thresholds that give the observed level frequencies under the prior, for normal noise."""
+        share = np.cumsum((counts + 0.5) / np.sum(counts + 0.5))[:-1]
+        share = np.clip(share, 1e-15, 1 - 1e-15)  # huge weights round the rest away
+        unit = float(np.sqrt(latent_var))
+        b = np.hypot(cls.noise_sd * noise, unit) * ndtri(share)
+        return cls(noise, float(b[0]), np.maximum(np.diff(b), GAP_BOUNDS[0] * unit), unit)
 
     @classmethod
     def from_thresholds(cls, thresholds: Any, noise: float, unit: float = 1.0) -> Self:
@@ -185,22 +231,48 @@ class Thresholds:
         p: FloatArray = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
         return p
 
+    @abstractmethod
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log E[p(y|u)] with derivatives in ``mean``."""
-        raise TypeError("use OrdinalProbit or OrdinalLogit")
+
+    @abstractmethod
+    def theta_derivatives(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
+        """Derivatives in theta."""
+
+    def variance_derivatives(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
+        """Derivatives in ``var`` of ``value``, ``d1`` and ``d2``, each of shape (1, m).
+
+        E[p] solves the heat equation, dE/dvar = d2E/dmean2 / 2, so that three derivatives in the
+        mean are enough for the first two; the last asks for a fourth, the slope of the third.
+        """
+        at = self.log_expectation(y, mean, var) if known is None else known
+        h = 1e-4 * np.sqrt(self.noise**2 + var)
+        up, down = (self.log_expectation(y, mean + step, var).d3 for step in (h, -h))
+        fourth = (up - down) / (2 * h)
+        return ThetaDerivatives(
+            0.5 * (at.d2 + at.d1**2)[None],
+            0.5 * (at.d3 + 2 * at.d1 * at.d2)[None],
+            0.5 * (fourth + 2 * at.d1 * at.d3 + 2 * at.d2**2)[None],
+        )
+
+    def of_rows(self, rows: Any) -> Self:
+        """The same for all observations."""
+        return self
 
 
 class OrdinalProbit(Thresholds):
     """P(y|u) = Phi((b_y - u)/noise) - Phi((b_{y-1} - u)/noise): eq. (5) of [Chu05]_."""
 
-    @classmethod
-    def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
-        """Thresholds that give the observed level frequencies under the prior."""
-        share = np.cumsum((counts + 0.5) / np.sum(counts + 0.5))[:-1]
-        share = np.clip(share, 1e-15, 1 - 1e-15)  # huge weights round the rest away
-        unit = float(np.sqrt(latent_var))
-        b = np.hypot(noise, unit) * ndtri(share)
-        return cls(noise, float(b[0]), np.maximum(np.diff(b), GAP_BOUNDS[0] * unit), unit)
+    def variance_derivatives(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
+        """Variance acts as noise^2 does, whose logarithm is twice the first parameter."""
+        found, scale = self.theta_derivatives(y, mean, var, known), 1.0 / (2.0 * self.noise**2)
+        return ThetaDerivatives(*(scale * d[:1] for d in (found.value, found.d1, found.d2)))
 
     def _cut(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
@@ -288,6 +360,10 @@ class Gaussian:
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same likelihood with other noise."""
         return type(self)(float(np.exp(theta[0])))
+
+    def of_rows(self, rows: Any) -> Self:
+        """The same for all observations."""
+        return self
 
     def log_expectation(self, y: FloatArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log density of y under N(mean, var + noise^2)."""

@@ -1,4 +1,4 @@
-"""Cholesky factors and their inverses, in memory that is used again."""
+"""Triangular factors, pivoted Cholesky: the home of every LAPACK call of the engine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,27 +12,49 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.workspace import Workspace, matrix
 
 _STRIP = 128  # rows at a time that stay in the cache
+# Shares of the diagonal, in units of n eps, that are tried in turn where definiteness is lost.
+_SHARES = (0.0, 1.0, 1e2, 1e4)
+_FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the mean of the diagonal
+_SOLVER_SHARES = (0.0, 1e-14, 1e-12, 1e-10)  # of the diagonal, tried in turn by `scaled_solver`
 _LEAF, _LARGE = 64, 1000  # triangles that LAPACK inverts as fast as we do
 
 
-def lower_factor(matrix: FloatArray, *, overwrite: bool = False) -> FloatArray:
-    """The lower Cholesky factor; where it may overwrite, the other triangle is left as it is."""
-    # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
-    options = {"overwrite_a": int(overwrite), "clean": int(not overwrite)}
-    factor, info = lapack.dpotrf(matrix.T, lower=1, **options)
-    if info != 0:
-        raise np.linalg.LinAlgError(
-            "the posterior precision is not positive definite; the kernel matrix holds "
-            "non-finite values or is far from positive semi-definite"
-        )
-    return np.asarray(factor)
+Build = Callable[[], FloatArray]
+"""makes a matrix anew, which is then overwritten"""
+
+
+def lower_factor(build: Build) -> FloatArray:
+    """The lower Cholesky factor of the symmetric matrix that ``build`` makes."""
+    return _factor(build, None, clean=True)[0]
+
+
+def _factor(build: Build, careful: Build | None, *, clean: bool) -> tuple[FloatArray, bool]:
+    """The lower Cholesky factor, and whether the matrix was definite in spite of rounding.
+
+    Unless ``clean``, the other triangle is left as it is. Where rounding costs the matrix its
+    definiteness, ``careful`` makes it with less rounding, and a share of each diagonal entry is
+    added. By Demmel's theorem (Th. 10.7 of [Higham02]_) n (n + 1) eps is enough for any rounding
+    in relation to the diagonal.
+    """
+    for share in _SHARES:
+        matrix = build() if share == 0.0 or careful is None else careful()
+        if share:
+            matrix.flat[:: len(matrix) + 1] *= 1.0 + share * len(matrix) * np.finfo(float).eps
+        # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
+        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=int(clean))
+        if info == 0:
+            return np.asarray(factor), share == 0.0
+    raise np.linalg.LinAlgError(
+        "the posterior precision is not positive definite; the kernel matrix holds "
+        "non-finite values or is far from positive semi-definite"
+    )
 
 
 class Triangle:
     """Cholesky factor of a symmetric matrix that is given up, and then its inverse in place."""
 
-    def __init__(self, matrix: FloatArray) -> None:
-        factor = lower_factor(matrix, overwrite=True)
+    def __init__(self, build: Build, careful: Build | None = None) -> None:
+        factor, self.definite = _factor(build, careful, clean=False)
         self._lower: Any = factor
         self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
 
@@ -158,28 +180,81 @@ class Features:
 
 
 def pivoted_cholesky(
-    column: Callable[[int], FloatArray], diagonal: FloatArray, most: int | None = None
+    column: Callable[[int], FloatArray],
+    diagonal: FloatArray,
+    most: int | None = None,
+    enough: float = 0.0,
 ) -> Features:
     """Factor the matrix with these columns and diagonal, largest remaining variance first.
 
-    O(n m^2) time and n m numbers; only m columns of the matrix are ever asked for.
+    It ends after ``most`` pivots, or where no variance above ``enough`` is left. O(n m^2) time and
+    n m numbers; only m columns of the matrix are ever asked for.
     """
     left, n = np.array(diagonal, dtype=float), len(diagonal)
     limit = n if most is None else min(most, n)
-    largest = left.max()
-    matrix, pivots = np.zeros((n, limit)), np.empty(limit, dtype=np.intp)
+    rounding = _SPAN * left.max()
+    rows, pivots = np.empty((limit, n)), np.empty(limit, dtype=np.intp)  # features, by rows
     rank = limit
     for j in range(limit):
         p = int(np.argmax(left))
-        if left[p] <= _SPAN * largest:
+        if left[p] <= max(enough, rounding):
             rank = j
             break
+        rows[j] = (column(p) - rows[:j, p] @ rows[:j]) / np.sqrt(left[p])
+        rows[j, pivots[:j]] = 0.0
+        rows[j, p] = np.sqrt(left[p])
         pivots[j] = p
-        matrix[:, j] = column(p) - matrix[:, :j] @ matrix[p, :j]
-        matrix[pivots[:j], j] = 0.0
-        matrix[:, j] /= np.sqrt(left[p])
-        matrix[p, j] = np.sqrt(left[p])
-        left = np.maximum(left - matrix[:, j] ** 2, 0.0)
+        left = np.maximum(left - rows[j] ** 2, 0.0)
         left[pivots[: j + 1]] = 0.0
-    complete = bool(left.max() <= _SPAN * largest)
-    return Features(np.ascontiguousarray(matrix[:, :rank]), pivots[:rank], complete)
+    complete = bool(left.max() <= rounding)
+    return Features(np.ascontiguousarray(rows[:rank].T), pivots[:rank], complete)
+
+
+def factor_with_nugget(K: FloatArray) -> FloatArray:
+    """The lower factor of K plus the smallest nugget that makes it positive definite, over K."""
+    scale, nugget = max(float(np.mean(np.diagonal(K))), np.finfo(float).tiny), 0.0
+    while nugget <= _LARGEST_NUGGET:
+        K.flat[:: len(K) + 1] += nugget * scale
+        factor, info = lapack.dpotrf(K.T, lower=1, clean=1)
+        if info == 0:
+            return np.asarray(factor)
+        nugget = max(_FIRST_NUGGET, 10.0 * nugget)
+    raise np.linalg.LinAlgError("the kernel matrix of the inducing points is not finite")
+
+
+def invert_lower(L: FloatArray) -> FloatArray:
+    """The inverse of a lower triangle."""
+    inverse, _ = lapack.dtrtri(L, lower=1)
+    return np.ascontiguousarray(inverse)
+
+
+def invert_in_place(C: FloatArray) -> FloatArray:
+    """The inverse of a symmetric positive definite matrix, over it."""
+    factor, info = lapack.dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    if info != 0:
+        raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
+    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    return mirrored(inverse.T)
+
+
+def congruence(F: FloatArray, precision: FloatArray) -> FloatArray:
+    """F' precision F for symmetric ``precision``; the upper triangle alone where F is lower."""
+    if F.shape[0] != F.shape[1] or F[0, 1:].any():
+        return F.T @ (precision @ F)
+    product, _ = lapack.dsygst(precision.T, F, itype=2, lower=1)
+    return np.asarray(product).T
+
+
+def scaled_solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Solver for a positive definite matrix whose rows differ by many powers of ten.
+
+    Rounding can cost definiteness; a share of the diagonal brings it back.
+    """
+    scale = 1 / np.sqrt(np.diagonal(matrix))
+    matrix = scale[:, None] * matrix * scale
+    for share in _SOLVER_SHARES:
+        matrix.flat[:: len(matrix) + 1] = 1.0 + share
+        factor, info = lapack.dpotrf(matrix, lower=1)
+        if info == 0:
+            break
+    return lambda b: scale * lapack.dpotrs(factor, scale * b, lower=1)[0]

@@ -53,8 +53,8 @@ class ObservationSpacePosterior:
         self._P = P = sandwich(A, K)
         self._T = copies.merge(sites.tau)
         self._S = S = np.sqrt(self._T)
-        self._triangle = Triangle(_scaled(P, S, matrix(workspace, "factor", len(P))))
-        self.half_log_det = self._triangle.half_log_det
+        self._triangle = Triangle(lambda: _scaled(P, S, matrix(workspace, "factor", len(P))))
+        self.half_log_det, self.definite = self._triangle.half_log_det, self._triangle.definite
         self._triangle.invert()  # all that follows is cheaper with L^-1, which variances need
         self._move(sites.nu)
 

@@ -1,5 +1,7 @@
 """Proportional odds: the ordinal likelihood with logistic instead of Gaussian noise."""
 
+from typing import ClassVar
+
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
@@ -17,6 +19,7 @@ class OrdinalLogit(Thresholds):
     """
 
     order = 64
+    noise_sd: ClassVar[float] = float(np.pi / np.sqrt(3))
 
     def _point(self, y: IntArray, u: FloatArray) -> tuple[Smoothed, list[FloatArray]]:
         """Log p(y|u), three derivatives in u, and what the theta derivatives reuse."""

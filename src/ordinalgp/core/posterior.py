@@ -49,6 +49,8 @@ class Posterior(Protocol):
     """K^-1 (mean - prior mean) = A' w, (N,)"""
     half_log_det: float
     """log |I + P T| / 2"""
+    definite: bool
+    """whether I + P T stayed positive definite in spite of rounding"""
 
     def shifted(self, nu: FloatArray) -> Self:
         """The posterior under sites with the same precisions and other shifts: O(n^2)."""

@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, square_root
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
+from ordinalgp.core.linalg import square_root
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.workspace import Workspace
 
@@ -48,10 +49,7 @@ class Problem:
 
     def smooth_some(self, rows: Any, at: Moments) -> Smoothed:
         """The same for some observations; a likelihood may know each of them by its place."""
-        of_rows = getattr(self.likelihood, "of_rows", None)
-        likelihood = self.likelihood if of_rows is None else of_rows(rows)
-        smoothed: Smoothed = likelihood.log_expectation(self.y[rows], at.mean, at.var)
-        return smoothed
+        return self.likelihood.of_rows(rows).log_expectation(self.y[rows], at.mean, at.var)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +75,11 @@ class Approximation:
     change: float
     """largest movement of a site in the last sweep, in posterior standard deviations"""
     converged: bool
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether rounding left any digits of the evidence."""
+        return self.converged or self.posterior.definite
 
     @property
     def start(self) -> Start:

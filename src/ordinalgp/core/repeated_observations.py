@@ -18,6 +18,7 @@ from ordinalgp.core.problem import Approximation, Problem, match
 _ROUNDS = 12  # of Newton's method for one number of copies
 _DOUBLINGS = 100
 _ROUGH = 1e-2  # precise enough on the way to more copies
+_LEAST_VARIANCE = np.sqrt(np.finfo(float).tiny)  # has an inverse whose square is finite
 _STEP = 1e-4  # of log P, for the one derivative that is not known in closed form
 
 
@@ -95,7 +96,7 @@ def joint_site_target(
 ) -> tuple[FloatArray, FloatArray]:
     """Sites (tau, nu) that agree with their own copies, for the observations ``many``."""
     c = problem.counts[many]
-    mean, var = found.marginal.mean[many], found.marginal.var[many]
+    mean, var = found.marginal.mean[many], np.maximum(found.marginal.var[many], _LEAST_VARIANCE)
     own = Sites(found.sites.tau[many], found.sites.nu[many])
     p0 = np.maximum(1 / var - c * own.tau, np.finfo(float).eps / var)
     rest = _Rest(problem, many, p0, mean / var - c * own.nu, c - 1)

@@ -1,4 +1,4 @@
-"""Real rows with ordered, named levels that need no network."""
+"""Real data with ordered, named levels that need no download."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,15 +19,15 @@ _DEMO_FEATURES = (
 _DEMO_TEXT = """Stages of diabetes progression, made from scikit-learn's own data.
 
 442 patients with ten measurements each (Efron, Hastie, Johnstone and Tibshirani, "Least angle
-regression", 2004), in their original units. The target of the original, a score of disease
-progression one year later (25 to 346), is cut at 100, 150 and 250 into the stages mild (147 rows),
-moderate (91), marked (139) and severe (65). The cuts are round numbers of ours, not clinical ones.
+regression", 2004), in their original units. The original target is a score of disease progression
+one year later (25 to 346). It is cut at 100, 150 and 250 into the stages mild (147 rows), moderate
+(91), marked (139) and severe (65). The cuts are round numbers chosen here, not clinical limits.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class DemoData:
-    """What :func:`load_demo` returns."""
+    """Result of :func:`load_demo`."""
 
     X: FloatArray = field(repr=False)
     """measurements, of shape (442, 10)"""
@@ -38,11 +38,11 @@ class DemoData:
     categories: tuple[str, ...]
     """the stages from lowest to highest"""
     description: str = field(repr=False)
-    """where the rows come from and how they became ordinal"""
+    """source of the rows, and the cuts that made them ordinal"""
 
 
 def load_demo() -> DemoData:
-    """Load real rows with four ordered, named levels; nothing is downloaded.
+    """Load real data with four ordered, named levels, without a download.
 
     Returns
     -------

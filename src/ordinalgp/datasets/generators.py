@@ -1,4 +1,4 @@
-"""The synthetic problems of the papers.
+"""Synthetic problems of the papers.
 
 .. [Chu05] W. Chu and Z. Ghahramani, "Gaussian processes for ordinal regression", Journal of
    Machine Learning Research 6, 2005.
@@ -39,11 +39,11 @@ _PRODUCT_CUTS = (-60, -9, 15, 60)
 def make_three_ranks(
     n_samples: int = 100, *, noise: float = 0.2, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw points of the plane in three ranks with wavy borders.
+    """Draw points in the plane in three ranks with wavy borders.
 
-    A problem like that of Figure 2 of [Chu05]_, which does not print its formula: points are
-    uniform on the square from -2 to 2, and ``x_2 + sin(2 x_1)`` plus normal noise is cut at -0.75
-    and 0.75.
+    A problem like that of Figure 2 of [Chu05]_, whose formula is not printed. Points are uniform
+    on the square from -2 to 2, and ``x_2 + sin(2 x_1)`` plus normal noise is cut at -0.75 and
+    0.75.
 
     Parameters
     ----------
@@ -79,10 +79,10 @@ def make_three_ranks(
 def make_five_ranks_1d(
     counts: Sequence[int] = (2, 3, 10, 5, 1), *, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw points of the line in five ranks, with a gap and very uneven counts.
+    """Draw points on a line in five ranks, with a gap and very uneven counts.
 
     The problem of Figure 1 of [Srijith12]_: ranks 1 to 5 lie in [2, 4], [4, 6], [8, 14], [14, 18]
-    and [18, 20]. The paper speaks of 20 points, but the counts it lists, the default here, are 21.
+    and [18, 20]. The paper mentions 20 points, but its counts, the default here, sum to 21.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def make_five_ranks_1d(
     array([1, 1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5])
     """
     if np.ndim(counts) != 1 or len(counts) != 5:
-        raise ValueError(f"counts must hold a number for each of the 5 ranks, but is {counts}.")
+        raise ValueError(f"counts must have one number per rank, 5 in all, but is {counts}.")
     codes = np.repeat(np.arange(5), counts)
     x = check_random_state(random_state).uniform(*_FIVE_RANKS_RANGES[codes].T)
     return np.sort(x)[:, None], codes + 1
@@ -115,11 +115,11 @@ def make_five_ranks_1d(
 def make_product_ranks(
     n_samples: int = 1000, *, noise: float = 0.5, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw points of a square in five ranks of a product, as in section 5.1.1 of [Li18]_.
+    """Draw points in a square with five ranks of a product, as in section 5.1.1 of [Li18]_.
 
     Points are uniform on the square from 0 to 10, and ``10 (x_1 - 5) (x_2 - 5)`` plus normal noise
-    is cut at -60, -9, 15 and 60. The paper prints 0.5 in place of 5, with which almost all points
-    have the highest rank; with 5 the shares are those it reports (0.21, 0.21, 0.19, 0.18, 0.21).
+    is cut at -60, -9, 15 and 60. The paper prints 0.5 in place of 5, which would give almost all
+    points the highest rank. With 5 the shares are the reported ones (0.21, 0.21, 0.19, 0.18, 0.21).
 
     Parameters
     ----------
@@ -154,20 +154,20 @@ def make_product_ranks(
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """What :func:`make_ratings` returns: one rating per row, and what it was made from."""
+    """Result of :func:`make_ratings`: one rating per row, and the truth behind the ratings."""
 
     raters: IntArray = field(repr=False)
-    """who rated, of shape (n,)"""
+    """rater of each rating, of shape (n,)"""
     items: IntArray = field(repr=False)
-    """what was rated, of shape (n,)"""
+    """item of each rating, of shape (n,)"""
     ratings: IntArray = field(repr=False)
     """levels 1 to n_levels, of shape (n,)"""
     item_features: FloatArray = field(repr=False)
-    """of shape (n_items, n_features)"""
+    """features of the items, of shape (n_items, n_features)"""
     utilities: FloatArray = field(repr=False)
-    """the noise-free utility of every item for every rater, of shape (n_raters, n_items)"""
+    """utility of every item for every rater, without noise, of shape (n_raters, n_items)"""
     thresholds: FloatArray = field(repr=False)
-    """where each rater's levels meet, of shape (n_raters, n_levels - 1)"""
+    """thresholds between the levels of each rater, of shape (n_raters, n_levels - 1)"""
 
 
 def make_ratings(
@@ -181,21 +181,23 @@ def make_ratings(
     noise: float = 0.3,
     random_state: Any = None,
 ) -> Ratings:
-    """Draw ratings of items by raters who share a taste and use the scale in their own way.
+    """Draw ratings of items by raters with a common taste and thresholds of their own.
 
     The model of [Yu06]_: a rater's utility of the items is a Gaussian process around a function
-    that all raters share, plus noise, and is cut at thresholds of the rater's own.
+    that all raters share. The utility plus noise is cut at the rater's own thresholds.
 
     Parameters
     ----------
     n_raters, n_items : int, default=30 and 50
         Size of the table of ratings.
     n_features : int, default=3
-        Features of an item, standard normal; the utility has a Gaussian kernel of unit width.
+        Number of features per item, standard normal. The utility has a Gaussian kernel with
+        length scale 1.
     n_levels : int, default=5
-        Levels of the scale.
+        Number of levels.
     observed : float, default=0.4
-        Share of the table that is rated, missing at random; every rater and every item keeps one.
+        Share of the table that is rated; the rest is missing at random. Every rater and every
+        item has at least one rating.
     agreement : float in [0, 1], default=0.7
         Share of the utility's variance that all raters have in common.
     noise : float, default=0.3
@@ -219,7 +221,7 @@ def make_ratings(
     """
     for name, share in (("observed", observed), ("agreement", agreement)):
         if not 0 <= share <= 1:
-            raise ValueError(f"{name} is a share between 0 and 1, but is {share}.")
+            raise ValueError(f"{name} must be a share between 0 and 1, but is {share}.")
     sizes = {"n_raters": n_raters, "n_items": n_items, "n_features": n_features}
     for name, size in sizes.items():
         check_whole(name, size, least=1)
@@ -241,7 +243,7 @@ def make_ratings(
 
 
 def _seen(rng: Any, n_raters: int, n_items: int, observed: float) -> Any:
-    """Which cells of the table are rated; no row and no column is empty."""
+    """Mask of the rated cells of the table; no row and no column is empty."""
     seen = rng.uniform(size=(n_raters, n_items)) < observed
     seen[np.arange(n_raters), rng.randint(n_items, size=n_raters)] = True
     seen[rng.randint(n_raters, size=n_items), np.arange(n_items)] = True
@@ -251,7 +253,7 @@ def _seen(rng: Any, n_raters: int, n_items: int, observed: float) -> Any:
 def make_sine_comparisons(
     n_comparisons: int = 30, *, n_items: int = 50, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw points of the line and compare random pairs of them by their sine.
+    """Draw points on a line and compare random pairs of them by their sine.
 
     The problem of Figure 1 of [Wang10]_: items are uniform on [-pi, pi), and of two different
     random items the one with the larger sine is preferred. A pair can be drawn more than once.
@@ -263,7 +265,7 @@ def make_sine_comparisons(
     n_items : int, default=50
         Number of items, at least 2.
     random_state : int, RandomState instance or None, default=None
-        Draws the items, then the pairs: more comparisons continue fewer.
+        Draws the items, then the pairs: a larger number of comparisons begins with the same ones.
 
     Returns
     -------
@@ -281,8 +283,7 @@ def make_sine_comparisons(
     >>> bool(np.all(left > right))
     True
     """
-    if n_items < 2:
-        raise ValueError(f"n_items must be at least 2 to compare any, but is {n_items}.")
+    check_whole("n_items", n_items, least=2)
     check_whole("n_comparisons", n_comparisons, least=0)
     rng = check_random_state(random_state)
     X = rng.uniform(-np.pi, np.pi, size=(n_items, 1))

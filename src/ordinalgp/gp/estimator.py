@@ -4,25 +4,31 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.search import objective_named
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.settings import ManyRowsSettings
-from ordinalgp.many_rows.stages import Stages, array_rows, remote_rows, requested_points
+from ordinalgp.many_rows.stages import (
+    Stages,
+    array_rows,
+    check_threshold_model,
+    remote_rows,
+    requested_points,
+)
 from ordinalgp.models.base import Fitted, OrdinalClassifier, Signature, restore_on_error
 from ordinalgp.models.exact import (
     ExactGP,
     GPOptions,
     SearchOptions,
     check_inference,
+    check_likelihood,
     check_search,
 )
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.validation.labels import encode_known
 from ordinalgp.validation.options import check_option, check_whole
 from ordinalgp.validation.weights import check_weights
 
@@ -41,6 +47,11 @@ class OrdinalGPClassifier(OrdinalClassifier):
         Covariance of the latent function. None is the Gaussian kernel of the paper with unit
         variance and squared length scale equal to the number of features at the start, meant
         for standardised inputs. :mod:`ordinalgp.kernels` has more.
+    likelihood : {"probit", "logit"} or likelihood object, default="probit"
+        Noise of the latent function: normal, or logistic (proportional odds), whose expectations
+        are taken by quadrature and cost several times more. An object with the members of
+        ``ordinalgp.core.likelihoods.OrdinalLikelihood`` is where the search begins; inducing
+        points ask for a threshold model, ``ordinalgp.core.likelihoods.Thresholds``.
     inference : {"ep", "laplace"}, default="ep"
         Expectation propagation, or Laplace's approximation at the posterior mode: up to a
         third cheaper per fit, but its evidence can have a false maximum at small noise where
@@ -87,7 +98,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
     ----------
     kernel_ : scikit-learn kernel
         The kernel with its hyperparameters found.
-    likelihood_ : OrdinalProbit
+    likelihood_ : likelihood object
         The ordinal likelihood with its parameters found.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels, on the latent scale.
@@ -144,6 +155,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self,
         kernel: Any = None,
         *,
+        likelihood: Any = "probit",
         inference: str = "ep",
         objective: str = "evidence",
         inducing: Any = "auto",
@@ -159,6 +171,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
+        self.likelihood = likelihood
         self.inference = inference
         self.objective = objective
         self.inducing = inducing
@@ -178,6 +191,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
     def _check_parameters(self) -> None:
         check_search(self)
         check_inference(self)
+        check_likelihood(self.likelihood)
         check_option("objective", self.objective, ("evidence", "bound"))
         if self.inference == "laplace" and self.objective == "bound":
             raise ValueError(
@@ -198,6 +212,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
     def _options(self) -> GPOptions:
         return GPOptions(
             self.kernel,
+            self.likelihood,
             objective_named(self.inference, self.objective),
             self.max_sweeps,
             self.tol,
@@ -207,6 +222,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         points = requested_points(self.inducing, X, self.many_rows_settings)
         if points is not None:
+            check_threshold_model(self.likelihood)
             return self._learn_from_many_rows(X, y, sample_weight, classes, points)
         X = self._check_inputs(X, reset=True)
         levels = self._encode(X, y, classes)
@@ -276,10 +292,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        X = self._check_inputs(X, reset=False)
-        codes = encode_known(y, self.categories_)
-        check_consistent_length(X, codes)
-        rows = ArrayRows(Chunk(X, codes, check_weights(sample_weight, len(X))))
+        check_threshold_model(self.likelihood)
+        X, codes, weights = self._check_later_rows(X, y, sample_weight)
+        rows = ArrayRows(Chunk(X, codes, weights))
         model = self._result.model
         points = InducedGP.from_exact(model) if isinstance(model, ExactGP) else model
         classes = np.unique(np.append(self.classes_, self.categories_[codes]))

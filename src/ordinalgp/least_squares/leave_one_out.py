@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray, Tagged
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition, mirrored
+from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.linalg import invert_in_place
 from ordinalgp.core.objectives import UpperTriangle
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.search import KernelTask, Step
@@ -117,7 +118,7 @@ class LeastSquaresTask(KernelTask):
         C = matrix(workspace, "inverse", len(K))
         C[:] = K
         C.flat[:: len(C) + 1] += 1.0 / T
-        R = _inverse(C)
+        R = invert_in_place(C)
         q = np.diagonal(R) / T
         w = R @ offset
         share = np.minimum(self.counts, 1.0) / A.apply(copies)
@@ -159,15 +160,6 @@ class LeastSquaresTask(KernelTask):
         d_noise += 2 * np.sum(np.diagonal(G) / out.T)
         d_link = link.theta_derivatives(self.y, at.mean, at.var).value @ self.counts
         return float(self.counts @ smoothed.value), G, np.concatenate([[d_noise], d_link])
-
-
-def _inverse(C: FloatArray) -> FloatArray:
-    """Invert a symmetric positive definite matrix in its own place."""
-    factor, info = lapack.dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
-    if info != 0:
-        raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    return mirrored(inverse.T)
 
 
 def _pull_back(

@@ -7,7 +7,7 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.inference import infer
-from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives
+from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
@@ -21,7 +21,7 @@ from ordinalgp.many_rows.inducing import Inducing, WhitenedRows
 class ResidualLikelihood:
     """A likelihood whose observations carry further Gaussian noise, each its own variance."""
 
-    inner: Any
+    inner: Thresholds
     extra: FloatArray
 
     @property
@@ -44,15 +44,19 @@ class ResidualLikelihood:
 
     def log_expectation(self, y: Any, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Noise that is Gaussian widens the smoothing Gaussian."""
-        smoothed: Smoothed = self.inner.log_expectation(y, mean, var + self.extra)
-        return smoothed
+        return self.inner.log_expectation(y, mean, var + self.extra)
 
     def theta_derivatives(
         self, y: Any, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
         """Likewise."""
-        found: ThetaDerivatives = self.inner.theta_derivatives(y, mean, var + self.extra, known)
-        return found
+        return self.inner.theta_derivatives(y, mean, var + self.extra, known)
+
+    def variance_derivatives(
+        self, y: Any, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> ThetaDerivatives:
+        """Likewise."""
+        return self.inner.variance_derivatives(y, mean, var + self.extra, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +137,12 @@ class InducedTask(KernelTask):
         else:
             w = counts * smoothed.d1
             at, likelihood = found.at, problem.likelihood
-            theta = likelihood.theta_derivatives(self.y, at.mean, at.var)
-            slopes, tilt = with_determinant(theta, smoothed, found.marginal.var)
+            assert isinstance(likelihood, ResidualLikelihood)
+            by_var = likelihood.variance_derivatives(self.y, at.mean, at.var, smoothed)
+            slopes, tilt = with_determinant(by_var, smoothed, found.marginal.var)
             pull = counts * tilt
             e = covariance @ (rows.A @ pull)
-            # The residual acts as noise^2 does, whose logarithm is twice the first parameter.
-            assert isinstance(likelihood, ResidualLikelihood)
-            total = slopes[0] + theta.d1[0] * (rows.A.T @ e)
-            d_residual = counts * total / (2.0 * likelihood.inner.noise**2)
+            d_residual = counts * (slopes[0] + by_var.d1[0] * (rows.A.T @ e))
         c = pull - tau * (rows.A.T @ e)
         d_basis = np.outer(mean + e, w) + np.outer(mean, c)
         d_basis -= covariance @ (rows.A * tau)

@@ -18,15 +18,15 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Sites, lower_factor
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.kernel_matrix import cross_covariance
-from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives
+from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
+from ordinalgp.core.linalg import invert_lower, lower_factor
 from ordinalgp.core.objectives import site_share, with_determinant
 from ordinalgp.core.problem import Smoothing, match
 from ordinalgp.many_rows.inducing import (
     Inducing,
     WhitenedRows,
-    invert_lower,
     multiply_lower,
     squared_length,
 )
@@ -142,7 +142,7 @@ class InducedPosterior:
     @cached_property
     def factor(self) -> FloatArray:
         """S, the lower Cholesky factor of the precision."""
-        return np.ascontiguousarray(lower_factor(self.precision))
+        return np.ascontiguousarray(lower_factor(self.precision.copy))
 
     @cached_property
     def inverse_factor(self) -> FloatArray:
@@ -203,7 +203,7 @@ class ChunkObservations:
 
     y: Any
     counts: FloatArray
-    likelihood: OrdinalProbit
+    likelihood: Thresholds
     smoothing: Smoothing = "cavity"
 
     def survey(self, rows: WhitenedRows, sites: Sites, view: PosteriorView) -> RowMoments:
@@ -248,15 +248,13 @@ class ChunkObservations:
         )
 
     def slopes(self, rows: WhitenedRows, seen: RowMoments) -> ThetaDerivatives:
-        """Derivatives in likelihood.theta, and in log c, where residuals become r / c^2.
-
-        A residual acts as noise^2 does, whose logarithm is twice the first parameter.
-        """
-        var = seen.at.var + rows.residual
-        found = self.likelihood.theta_derivatives(self.y, seen.at.mean, var)
-        share = rows.residual / self.likelihood.noise**2
-        parts = (found.value, found.d1, found.d2)
-        return ThetaDerivatives(*(np.vstack([d, -share * d[0]]) for d in parts))
+        """Derivatives in likelihood.theta, and in log c, where residuals become r / c^2."""
+        at, var, known = seen.at, seen.at.var + rows.residual, seen.smoothed
+        by_theta = self.likelihood.theta_derivatives(self.y, at.mean, var, known)
+        by_var = self.likelihood.variance_derivatives(self.y, at.mean, var, known)
+        parts = ("value", "d1", "d2")
+        pairs = ((getattr(by_theta, name), getattr(by_var, name)) for name in parts)
+        return ThetaDerivatives(*(np.vstack([d, -2.0 * rows.residual * v]) for d, v in pairs))
 
     def sweep(
         self, rows: WhitenedRows, sites: Sites, view: PosteriorView, step: float = 1.0

@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
+from ordinalgp.core.linalg import factor_with_nugget, invert_lower, pivoted_cholesky
 
-_FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the kernel's mean variance
 _STEPS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
 
 
@@ -39,15 +39,7 @@ class Inducing:
     @cached_property
     def factor(self) -> FloatArray:
         """L with L L' = K_zz, plus the smallest nugget that makes it positive definite."""
-        K = kernel_matrix(self.kernel, self.Z)
-        scale, nugget = max(float(np.mean(np.diagonal(K))), np.finfo(float).tiny), 0.0
-        while nugget <= _LARGEST_NUGGET:
-            K.flat[:: len(K) + 1] += nugget * scale
-            factor, info = lapack.dpotrf(K.T, lower=1, clean=1)
-            if info == 0:
-                return np.asarray(factor)
-            nugget = max(_FIRST_NUGGET, 10.0 * nugget)
-        raise np.linalg.LinAlgError("the kernel matrix of the inducing points is not finite")
+        return factor_with_nugget(kernel_matrix(self.kernel, self.Z))
 
     @cached_property
     def inverse_factor(self) -> FloatArray:
@@ -95,12 +87,6 @@ class Inducing:
         return contract(self.kernel, self.Z, upstream)
 
 
-def invert_lower(L: FloatArray) -> FloatArray:
-    """The inverse of a lower triangle."""
-    inverse, _ = lapack.dtrtri(L, lower=1)
-    return np.ascontiguousarray(inverse)
-
-
 def multiply_lower(M: FloatArray, B: FloatArray) -> FloatArray:
     """M B for a lower triangle M, by rows of blocks.
 
@@ -126,16 +112,8 @@ def greedy_points(kernel: Any, X: FloatArray, m: int, enough: float = 0.0) -> In
 
     Fewer where they leave no more than ``enough`` at any row of ``X``.
     """
-    left = np.array(kernel.diag(X), dtype=float)
-    least = max(enough, 1e-10 * float(left.max()), np.finfo(float).tiny)
-    basis, chosen = np.empty((min(m, len(X)), len(X))), []
-    for k in range(len(basis)):
-        i = int(np.argmax(left))
-        if left[i] <= least:
-            break
-        row = np.asarray(kernel(X[i : i + 1], X))[0] - basis[:k, i] @ basis[:k]
-        basis[k] = row / np.sqrt(left[i])
-        left -= basis[k] ** 2
-        left[i] = 0.0
-        chosen.append(i)
-    return np.array(chosen, dtype=np.intp)
+
+    def row(i: int) -> FloatArray:
+        return np.asarray(kernel(X[i : i + 1], X))[0]
+
+    return pivoted_cholesky(row, kernel.diag(X), m, enough).pivots

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _num_samples
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
+from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.search import Task, maximise
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
@@ -59,6 +60,16 @@ def requested_points(inducing: Any, X: Any, settings: ManyRowsSettings) -> Any:
             f"{Z.shape} or holds NaN or infinity."
         )
     return np.unique(Z, axis=0)
+
+
+def check_threshold_model(likelihood: Any) -> None:
+    """Raise unless a likelihood, a word or an object, can be used with inducing points."""
+    if not isinstance(likelihood, str | Thresholds):
+        raise TypeError(
+            "Inducing points need a threshold model, which says what the variance that they leave "
+            f"does to it and how its scale moves, but likelihood is a {type(likelihood).__name__}. "
+            "Use inducing=None, or inherit from ordinalgp.core.likelihoods.Thresholds."
+        )
 
 
 def remote_rows(

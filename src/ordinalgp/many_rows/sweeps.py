@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Sites
-from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, ChunkedRows
 from ordinalgp.many_rows.induced_posterior import (
     ChunkObservations,
@@ -29,7 +29,7 @@ class SweepTask:
     """A sweep as a worker needs it."""
 
     view: PosteriorView
-    likelihood: OrdinalProbit
+    likelihood: Thresholds
     smoothing: Any
     step: float
     offset: float
@@ -42,7 +42,7 @@ class Sweep:
     """What all chunks of a sweep share; small enough to be sent."""
 
     posterior: InducedPosterior
-    likelihood: OrdinalProbit
+    likelihood: Thresholds
     smoothing: Any
     step: float
     offset: float = 0.0

@@ -1,9 +1,10 @@
 """Scores for predictions of ordered levels, and scorers that know the order.
 
-All take two options. ``categories``, array-like of shape (r,), names the levels from lowest to
-highest. Without it the order is that of ``y_true`` if this is an ordered pandas categorical or a
-polars Enum, else that of the numbers seen; strings raise an error. Give it whenever the data may
-lack a level, or ranks close up. ``sample_weight``, array-like of shape (n,), weighs the rows.
+All metrics have two options. ``categories``, array-like of shape (r,), names the levels from lowest
+to highest. Without it the order is that of ``y_true`` if this is an ordered pandas categorical or a
+polars Enum, else that of the numbers in the data; strings raise an error. Name the levels whenever
+the data may lack one, as distances in ranks would shrink. ``sample_weight``, array-like of shape
+(n,), has the weights of the rows.
 """
 
 from ordinalgp.metrics.labels import (

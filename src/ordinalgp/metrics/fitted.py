@@ -1,4 +1,4 @@
-"""What a fitted model says, also from inside a pipeline or a search."""
+"""Levels and probabilities of a fitted model, also inside a pipeline or a search."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from ordinalgp.metrics.ranks import rank_order, ranks
 
 
 def unwrap(estimator: Any) -> tuple[list[Any], Any]:
-    """Split searches and pipelines into the transformers passed on the way and the model."""
+    """Split a search or a pipeline into its transformers and the model."""
     if hasattr(estimator, "best_estimator_"):
         return unwrap(estimator.best_estimator_)
     if not hasattr(estimator, "steps"):
@@ -31,7 +31,7 @@ def model_order(estimator: Any) -> NDArray[Any]:
 
 
 def category_proba(estimator: Any, X: Any, order: NDArray[Any]) -> FloatArray:
-    """Probabilities with columns in rank order; levels unknown to the model get zero."""
+    """Probabilities with columns in rank order; zero for levels that the model does not know."""
     transformers, model = unwrap(estimator)
     if hasattr(model, "category_proba"):
         for transformer in transformers:
@@ -40,7 +40,7 @@ def category_proba(estimator: Any, X: Any, order: NDArray[Any]) -> FloatArray:
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
             f"Probabilities are needed, but {type(model).__name__} gives labels alone. Use another "
-            "model, or a score of labels such as mean_absolute_error."
+            "model, or a metric of labels such as mean_absolute_error."
         )
     probabilities = estimator.predict_proba(X)
     table = np.zeros((len(probabilities), len(order)))

@@ -18,7 +18,9 @@ from ordinalgp.metrics.ranks import (
 def zero_one_error(
     y_true: Any, y_pred: Any, *, categories: Any = None, sample_weight: Any = None
 ) -> float:
-    """Share of wrong labels, from 0 to 1; needs no ``categories``.
+    """Error rate: share of wrong labels, from 0 to 1; lower is better.
+
+    The order plays no part, so ``categories`` is not needed.
 
     Parameters
     ----------
@@ -41,7 +43,7 @@ def zero_one_error(
 def mean_absolute_error(
     y_true: Any, y_pred: Any, *, categories: Any = None, sample_weight: Any = None
 ) -> float:
-    """Mean distance in ranks between true and predicted labels.
+    """Mean absolute error in ranks between true and predicted labels; lower is better.
 
     Parameters
     ----------
@@ -64,10 +66,10 @@ def mean_absolute_error(
 def macro_mean_absolute_error(
     y_true: Any, y_pred: Any, *, categories: Any = None, sample_weight: Any = None
 ) -> float:
-    """Mean absolute error in ranks of each true level, averaged over the levels.
+    """Mean absolute error in ranks of each true level, averaged over the levels; lower is better.
 
-    Every level of ``y_true`` counts the same, however rare, so that always predicting the
-    commonest level does not pay.
+    Every level of ``y_true`` has the same weight, however rare. Hence a model that always predicts
+    the most frequent level scores badly.
 
     Parameters
     ----------
@@ -97,14 +99,16 @@ def weighted_kappa(
     categories: Any = None,
     sample_weight: Any = None,
 ) -> float:
-    """Agreement beyond chance, from -1 to 1: scikit-learn's Cohen kappa, levels in rank order.
+    """Cohen's kappa: agreement beyond chance, from -1 to 1; higher is better.
+
+    It is scikit-learn's, with the levels in rank order.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n,)
         True and predicted labels.
     weights : {"quadratic", "linear", None}, default="quadratic"
-        How the cost of a confusion grows with the distance in ranks; None counts all alike.
+        Growth of the cost of an error with the distance in ranks; None: all errors cost the same.
     categories, sample_weight : array-like, optional
         Order of the levels and weights of the rows; see the module's introduction.
 
@@ -120,8 +124,8 @@ def weighted_kappa(
     if len(np.unique(np.concatenate([true[mass > 0], predicted[mass > 0]]))) < 2:
         only = order.tolist()[true[mass > 0][0]]
         raise ValueError(
-            f"Kappa is not defined where all true and predicted labels are {only!r}: it compares "
-            "with chance, which is then always right. Use another score."
+            f"Kappa is not defined if all true and predicted labels are {only!r}: it compares "
+            "with chance, which is then always right. Use another metric."
         )
     kappa = cohen_kappa_score(
         true, predicted, labels=np.arange(len(order)), weights=weights, sample_weight=mass

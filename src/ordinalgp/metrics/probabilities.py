@@ -11,10 +11,11 @@ from ordinalgp.metrics.ranks import probability_ranks, weighted_mean
 def ranked_probability_score(
     y_true: Any, probabilities: ArrayLike, *, categories: Any = None, sample_weight: Any = None
 ) -> float:
-    """Squared difference between predicted and observed cumulative probabilities.
+    """Ranked probability score, from 0 to 1; lower is better.
 
-    The sum over the r - 1 thresholds is divided by r - 1, so that 0 is perfect and 1 is all
-    probability on the wrong end; some authors leave the sum undivided.
+    It is the mean squared difference between predicted and observed cumulative probabilities over
+    the r - 1 thresholds. 0 is perfect; 1 is all probability at the wrong end. Some authors take
+    the sum in place of the mean.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def ranked_probability_score(
     if table.shape[1] < 2:
         raise ValueError(
             "The ranked probability score needs at least 2 levels, but there is 1. Name every "
-            "level, also one that y_true lacks, in categories=[...]."
+            "level, also those that y_true lacks, in categories=[...]."
         )
     reached = true[:, None] <= np.arange(table.shape[1] - 1)
     return weighted_mean(
@@ -49,9 +50,9 @@ def ranked_probability_score(
 def log_score(
     y_true: Any, probabilities: ArrayLike, *, categories: Any = None, sample_weight: Any = None
 ) -> float:
-    """Mean negative logarithm of the probability of the true label.
+    """Log score: mean negative log probability of the true label; lower is better.
 
-    Infinite when some true label was given probability zero.
+    It is infinite if the predicted probability of a true label is zero.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Labels as ranks, with the checks of everything that a metric is given."""
+"""Labels as ranks, and checks of the inputs of a metric."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def rank_order(categories: Any, *labels: Any) -> NDArray[Any]:
 
 
 def values(labels: Any) -> NDArray[Any]:
-    """Labels of any kind as a column of them."""
+    """Labels of any kind as a one-dimensional array."""
     return column_or_1d(np.asarray(labels))
 
 
@@ -70,7 +70,7 @@ def label_ranks(y_true: Any, y_pred: Any, order: NDArray[Any]) -> tuple[IntArray
 def probability_ranks(
     y_true: Any, probabilities: ArrayLike, categories: Any
 ) -> tuple[IntArray, FloatArray]:
-    """True labels as ranks, (n,), and probabilities that were checked, (n, r)."""
+    """True labels as ranks, (n,), and checked probabilities, (n, r)."""
     order, table = rank_order(categories, y_true), np.asarray(probabilities, dtype=np.float64)
     check_consistent_length(y_true, table)
     _require_rows(y_true)
@@ -78,7 +78,7 @@ def probability_ranks(
         raise ValueError(
             f"probabilities must have one column for each of the {len(order)} levels "
             f"{order[:8].tolist()}, but has shape {table.shape}. "
-            "Name every level, also one that y_true lacks, in categories=[...]."
+            "Name every level, also those that y_true lacks, in categories=[...]."
         )
     bad = np.flatnonzero(~(np.abs(table.sum(axis=1) - 1) < 1e-5) | (table < 0).any(axis=1))
     if len(bad):
@@ -95,7 +95,7 @@ def _require_rows(labels: Any) -> None:
 
 
 def checked_weights(sample_weight: Any, n: int) -> FloatArray:
-    """Weights of ``n`` rows, ones unless given, or an error."""
+    """Weights of ``n`` rows, by default ones; ValueError if they are not valid."""
     if sample_weight is None:
         return np.ones(n)
     try:
@@ -112,6 +112,6 @@ def checked_weights(sample_weight: Any, n: int) -> FloatArray:
 
 
 def weighted_mean(losses: NDArray[Any], sample_weight: Any) -> float:
-    """Weighted mean; rows of weight zero do not count even where their loss is infinite."""
+    """Weighted mean; rows of weight zero are left out, even if their loss is infinite."""
     weights = checked_weights(sample_weight, len(losses))
     return float(np.average(losses[weights > 0], weights=weights[weights > 0]))

@@ -1,4 +1,4 @@
-"""Metrics as scikit-learn's searches call them."""
+"""Scorers for cross-validation and searches of scikit-learn."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,18 +21,18 @@ _METRICS: dict[str, Any] = {metric.__name__: metric for metric in _ON_LABELS + _
 
 
 def make_ordinal_scorer(metric: str, **options: Any) -> "OrdinalScorer":
-    """Make one of this module's metrics a ``scoring`` for ``cross_val_score`` and searches.
+    """Make a scorer from one of this module's metrics, for ``cross_val_score`` and searches.
 
-    The result is called as ``scorer(estimator, X, y, sample_weight=None)``; greater is better,
-    so errors are negated. The order of the levels is the model's own ``categories_``, also inside
-    a pipeline or a search; a model without it is scored in the order of its numeric ``classes_``.
+    The result is called as ``scorer(estimator, X, y, sample_weight=None)``. Higher is better, so
+    errors are negated. The order of the levels is the model's own ``categories_``, also inside a
+    pipeline or a search. For a model without it, it is the order of its numeric ``classes_``.
 
     Parameters
     ----------
     metric : str
         Name of a metric of this module.
     **options
-        Passed on to the metric, such as ``weights="linear"``.
+        Options of the metric, such as ``weights="linear"``.
 
     Examples
     --------
@@ -52,14 +52,14 @@ def make_ordinal_scorer(metric: str, **options: Any) -> "OrdinalScorer":
 
 @dataclass(frozen=True, eq=False)
 class OrdinalScorer:
-    """A metric as scikit-learn's searches call it; made by :func:`make_ordinal_scorer`."""
+    """Scorer for cross-validation and searches; made by :func:`make_ordinal_scorer`."""
 
     metric: str
     options: Mapping[str, Any]
     sample_weight_request: bool | str | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score a fitted ``estimator`` on rows ``X`` with labels ``y``; greater is better."""
+        """Score a fitted ``estimator`` on rows ``X`` with labels ``y``; higher is better."""
         metric, order = _METRICS[self.metric], model_order(estimator)
         on_labels = metric in _ON_LABELS
         predicted = estimator.predict(X) if on_labels else category_proba(estimator, X, order)
@@ -67,11 +67,11 @@ class OrdinalScorer:
         return value if metric is weighted_kappa else -value
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> "OrdinalScorer":
-        """Return a scorer that asks metadata routing for weights (True, False or their name)."""
+        """Return a scorer that requests weights (True, False or their name) as metadata."""
         return replace(self, sample_weight_request=sample_weight)
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """Return what this scorer asks of metadata routing."""
+        """Return the metadata that this scorer requests."""
         request = MetadataRequest(owner=self)
         request.score.add_request(param="sample_weight", alias=self.sample_weight_request)
         return request

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide
 from ordinalgp.persistence import save, saved_as
-from ordinalgp.validation.labels import Levels, class_positions, encode_levels
+from ordinalgp.validation.labels import Levels, class_positions, encode_known, encode_levels
 from ordinalgp.validation.options import allows_missing
 from ordinalgp.validation.weights import check_weights
 
@@ -168,6 +168,15 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_consistent_length(X, levels.codes)
         return levels
 
+    def _check_later_rows(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Inputs, codes and weights of rows that a fitted model is to learn as well."""
+        X = self._check_inputs(X, reset=False)
+        codes = encode_known(y, self.categories_)
+        check_consistent_length(X, codes)
+        return X, codes, check_weights(sample_weight, len(X))
+
     def _signature(self, levels: Levels) -> Signature:
         """Levels, and the features that were checked last."""
         names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
@@ -279,7 +288,9 @@ class OrdinalClassifier(LevelClassifier):
         ndarray of shape (n_samples, n_categories)
             Rows sum to one. Levels that were named but never observed have their column.
         """
-        return self._result.model.likelihood.probabilities(*self.latent_mean_and_variance(X))
+        mean, var = self.latent_mean_and_variance(X)
+        proba: FloatArray = self._result.model.likelihood.probabilities(mean, var)
+        return proba
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, columns in the order of ``classes_``.

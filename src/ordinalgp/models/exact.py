@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
-from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
+from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Identity, Projection, RowSelection
 from ordinalgp.core.search import (
     ObjectiveName,
@@ -35,6 +36,7 @@ from ordinalgp.validation.options import (
     check_whole,
 )
 
+LIKELIHOODS: dict[str, type[Thresholds]] = {"probit": OrdinalProbit, "logit": OrdinalLogit}
 # Noise at the start, in prior standard deviations of the latent function. Of the paper's start and
 # of level frequencies with noise 1, 0.5 and 0.3 the last lost least evidence on seven data sets.
 _START_NOISE = 0.3
@@ -42,6 +44,7 @@ _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 
 saved_as("sites")(Sites)
 saved_as("likelihood.probit")(OrdinalProbit)
+saved_as("likelihood.logit")(OrdinalLogit)
 saved_as("projection.identity")(Identity)
 saved_as("projection.rows")(RowSelection)
 saved_as("task.evidence")(Task)
@@ -103,6 +106,8 @@ class GPOptions:
 
     kernel: Any
     """None: the default one, scaled to the inputs"""
+    likelihood: Any
+    """a word of LIKELIHOODS, or where the search begins"""
     objective: ObjectiveName
     max_sweeps: int
     tol: float
@@ -117,11 +122,10 @@ class GPOptions:
         observed = np.bincount(rows.codes, rows.counts, minlength=n_levels).astype(float)
         # Inputs of zero under a linear kernel have no variance; any scale will do for them.
         latent_var = float(np.mean(kernel.diag(rows.X))) or 1.0
-        noise = _START_NOISE * np.sqrt(latent_var)
         task = Task(
             rows.X,
             kernel,
-            OrdinalProbit.from_counts(observed, noise, latent_var),
+            self._starting_likelihood(observed, latent_var),
             rows.projection,
             rows.codes,
             rows.counts,
@@ -130,6 +134,19 @@ class GPOptions:
             tol=float(self.tol),
         )
         return task, RowIndex.of(rows)
+
+    def _starting_likelihood(self, observed: FloatArray, latent_var: float) -> Any:
+        """The likelihood at the start, of the observed frequencies of levels or as given."""
+        if isinstance(self.likelihood, str):
+            cls = LIKELIHOODS[self.likelihood]
+            noise = _START_NOISE * np.sqrt(latent_var) / cls.noise_sd
+            return cls.from_counts(observed, noise, latent_var)
+        if self.likelihood.n_levels != len(observed):
+            raise ValueError(
+                f"likelihood is for {self.likelihood.n_levels} levels, but there are "
+                f"{len(observed)}. Give one with {len(observed) - 1} thresholds, or a word."
+            )
+        return self.likelihood
 
     def search_task(self, task: Task) -> SearchResult:
         """Search the hyperparameters of a task."""
@@ -154,6 +171,21 @@ def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     if estimator.optimizer is not None and not callable(estimator.optimizer):
         check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
     check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
+
+
+def check_likelihood(likelihood: Any) -> None:
+    """Raise unless this is a word for a likelihood, or has all that one needs."""
+    if isinstance(likelihood, str):
+        check_option("likelihood", likelihood, tuple(LIKELIHOODS))
+        return
+    lacking = [name for name in ORDINAL_MEMBERS if not hasattr(likelihood, name)]
+    if lacking or isinstance(likelihood, type):
+        what = f"the class {likelihood.__name__}" if isinstance(likelihood, type) else likelihood
+        raise TypeError(
+            f"likelihood must be one of {', '.join(map(repr, LIKELIHOODS))} or an object with the "
+            f"members of OrdinalLikelihood, but {what!r:.80} lacks "
+            f"{', '.join(lacking) or 'parameters'}."
+        )
 
 
 def check_inference(estimator: Any) -> None:
@@ -339,10 +371,18 @@ def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
 
 
 def latent_in_blocks(
-    posterior: Any, kernel: Any, support: FloatArray, X: FloatArray, prior_mean: float = 0.0
+    posterior: Any,
+    kernel: Any,
+    support: FloatArray,
+    X: FloatArray,
+    prior_mean: float = 0.0,
+    block_size: int = _PREDICT_BLOCK,
 ) -> Moments:
-    """Posterior moments at new rows from their covariance with ``support``."""
-    block = max(1, _PREDICT_BLOCK // len(support))
+    """Posterior moments at new rows from their covariance with ``support``.
+
+    ``block_size`` is the number of covariances computed at a time.
+    """
+    block = max(1, block_size // len(support))
     parts = [X[i : i + block] for i in range(0, len(X), block)]
     found = [posterior.predict(kernel(part, support), kernel.diag(part)) for part in parts]
     mean, var = (np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var"))

@@ -1,12 +1,13 @@
 """Training rows with repetitions merged: equal inputs share a latent value, equal rows a site."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.projections import Identity, Projection, RowSelection
+from ordinalgp.persistence import saved_as
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +58,20 @@ def distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:
     return inputs, of_row.ravel()
 
 
+@saved_as("rows.numbered")
 @dataclass(frozen=True, eq=False)
 class NumberedRows:
-    """Distinct inputs and observations of them, with where each input was first seen."""
+    """Distinct inputs, observations of them, and the row in which each input was first seen."""
 
-    inputs: FloatArray
+    inputs: Annotated[FloatArray, Axes("N d")]
     """distinct inputs, (N, d), sorted: the answer does not depend on the order of rows"""
-    latent: IntArray
+    latent: Annotated[IntArray, Axes("M", 0, "N")]
     """which input each observation is of, (M,)"""
-    codes: IntArray
+    codes: Annotated[IntArray, Axes("M", 0, "r")]
     """level of each observation, (M,)"""
-    counts: FloatArray
+    counts: Annotated[FloatArray, Axes("M", *POSITIVE)]
     """total weight of each observation, (M,)"""
-    first_row: IntArray
+    first_row: Annotated[IntArray, Axes("N", 0)]
     """the first training row with each input, (N,)"""
 
     @property

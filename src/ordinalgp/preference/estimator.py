@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ordinalgp._typing import FINITE, LABELS, Axes, FloatArray, IntArray
+from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Differences, SparseProjection
 from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
@@ -40,7 +41,11 @@ from ordinalgp.preference.comparisons import (
 from ordinalgp.preference.pairs import pair_moments, pair_probabilities
 from ordinalgp.preference.ranking import Ranking, best_probabilities
 from ordinalgp.preference.suggestions import Candidates, most_informative, most_predictive
-from ordinalgp.preference.symmetric_probit import SymmetricProbit
+from ordinalgp.preference.symmetric_thresholds import (
+    SymmetricLogit,
+    SymmetricProbit,
+    SymmetricThresholds,
+)
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.labels import class_positions, label_values
 from ordinalgp.validation.memory import check_memory
@@ -55,6 +60,10 @@ from ordinalgp.validation.weights import check_weights
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
 _START_NOISE = float(np.exp(-0.5))
+_LIKELIHOODS: dict[str, type[SymmetricThresholds]] = {
+    "probit": SymmetricProbit,
+    "logit": SymmetricLogit,
+}
 _STRATEGIES = {"information": most_informative, "prediction": most_predictive}
 
 
@@ -88,6 +97,7 @@ class SparseRecord:
 saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
 saved_as("projection.differences", record=SparseRecord)(Differences)
 saved_as("likelihood.symmetric_probit")(SymmetricProbit)
+saved_as("likelihood.symmetric_logit")(SymmetricLogit)
 
 
 @saved_as("labels.items")
@@ -133,6 +143,10 @@ class PreferenceGP(BaseEstimator):
         Covariance of the utility. None is the Gaussian kernel with unit variance and squared
         length scale equal to the number of features at the start, meant for standardised inputs.
         "independent" is for items without features: ``X`` is then their number, or their names.
+    likelihood : {"probit", "logit"} or likelihood object, default="probit"
+        Noise of a comparison: normal, or logistic (Bradley-Terry), whose expectations are taken by
+        quadrature. An object of ``ordinalgp.preference.symmetric_thresholds`` is where the search
+        begins; it then has the noise and the levels, and ``noise`` is not used.
     inference : {"ep", "laplace"}, default="ep"
         Expectation propagation, or Laplace's approximation at the posterior mode.
     levels : sequence, default=None
@@ -162,7 +176,7 @@ class PreferenceGP(BaseEstimator):
     ----------
     kernel_ : scikit-learn kernel
         The kernel with its hyperparameters found.
-    likelihood_ : SymmetricProbit
+    likelihood_ : likelihood object
         The likelihood of a comparison, with its parameters found.
     noise_ : float
         Standard deviation of one item's noise: a difference carries ``2 * noise_**2``.
@@ -224,6 +238,7 @@ class PreferenceGP(BaseEstimator):
         self,
         kernel: Any = None,
         *,
+        likelihood: Any = "probit",
         inference: str = "ep",
         levels: Any = None,
         noise: Any = "learned",
@@ -237,6 +252,7 @@ class PreferenceGP(BaseEstimator):
         verbose: int = 0,
     ) -> None:
         self.kernel = kernel
+        self.likelihood = likelihood
         self.inference = inference
         self.levels = levels
         self.noise = noise
@@ -330,6 +346,13 @@ class PreferenceGP(BaseEstimator):
     def _check_parameters(self) -> None:
         check_search(self, words=("independent",))
         check_inference(self)
+        if isinstance(self.likelihood, str):
+            check_option("likelihood", self.likelihood, tuple(_LIKELIHOODS))
+        elif not isinstance(self.likelihood, SymmetricThresholds):
+            raise TypeError(
+                f"likelihood must be one of {', '.join(map(repr, _LIKELIHOODS))} or an object of "
+                f"SymmetricThresholds, but {self.likelihood!r:.80} was given."
+            )
         check_option("position_bias", self.position_bias, ("none", "learned"))
         if isinstance(self.noise, str):
             check_option("noise", self.noise, ("learned",))
@@ -401,24 +424,36 @@ class PreferenceGP(BaseEstimator):
         """The task at the start of the search."""
         counts = np.bincount(observed.codes, observed.counts, minlength=n_levels).astype(float)
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
-        free = isinstance(self.noise, str)
-        likelihood = SymmetricProbit.from_counts(
-            counts,
-            _START_NOISE * np.sqrt(latent_var) if free else float(self.noise),
-            latent_var,
-            biased=self.position_bias == "learned",
-            free_noise=free,
-        )
         return Task(
             items,
             kernel,
-            likelihood,
+            self._starting_likelihood(counts, latent_var),
             observed.projection,
             observed.codes,
             observed.counts,
             objective=objective_named(self.inference),
             max_sweeps=self.max_sweeps,
             tol=float(self.tol),
+        )
+
+    def _starting_likelihood(self, counts: FloatArray, latent_var: float) -> SymmetricThresholds:
+        """The likelihood at the start, of the observed frequencies of levels or as given."""
+        if not isinstance(self.likelihood, str):
+            given: SymmetricThresholds = self.likelihood
+            if given.n_levels != len(counts):
+                raise ValueError(
+                    f"likelihood is for {given.n_levels} levels, but there are {len(counts)}. "
+                    "Give one with as many, or a word."
+                )
+            return given
+        cls, free = _LIKELIHOODS[self.likelihood], isinstance(self.noise, str)
+        start = _START_NOISE * np.sqrt(latent_var)
+        return cls.from_counts(
+            counts,
+            start if free else float(self.noise),
+            latent_var,
+            biased=self.position_bias == "learned",
+            free_noise=free,
         )
 
     def _keep(self, result: PreferenceResult) -> None:
@@ -614,8 +649,15 @@ class PreferenceGP(BaseEstimator):
             rng = check_random_state(self.random_state)
             chosen = rng.choice(len(pairs.left), n, replace=False)
         else:
+            probit = self.likelihood_.spelled_out
+            if not isinstance(probit, OrdinalProbit):
+                raise ValueError(
+                    f"strategy={strategy!r} computes the information of an answer for "
+                    f"likelihood='probit', but the model has {self.likelihood!r:.50}. Use "
+                    "strategy='random', or fit with likelihood='probit'."
+                )
             mean, covariance = self.latent_mean_and_covariance(X)
-            chosen = _STRATEGIES[strategy](pairs, mean, covariance, self.likelihood_.probit, n)
+            chosen = _STRATEGIES[strategy](pairs, mean, covariance, probit, n)
         return np.column_stack([pairs.left[chosen], pairs.right[chosen]])
 
     def log_marginal_likelihood(

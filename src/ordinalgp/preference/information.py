@@ -5,9 +5,6 @@ For an observation y of u ~ N(mean, var), the mutual information is H[E p(y|u)] 
 H[p(y|u)] is a bump of u about the noise wide around every threshold. A sum of normal densities fits
 it, and the mean of each under another normal is one more normal density: a closed form for all
 (mean, var), where quadrature over a wide posterior would miss the narrow bump.
-
-.. [Houlsby11] N. Houlsby, F. Huszar, Z. Ghahramani and M. Lengyel, "Bayesian active learning for
-   classification and preference learning", arXiv:1112.5745, 2011.
 """
 
 from dataclasses import dataclass

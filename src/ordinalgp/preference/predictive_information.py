@@ -9,9 +9,6 @@ derivative of P(y, y') in c is d2P / dmean dmean', so P(y, y') = P P' + c dP dP'
 where J is Fisher's information of an answer on its mean. Over observations u_k = a_k f of
 f ~ N(., C) the squared covariances with u = a f add up to a (C L C) a', L = sum_k J_k a_k' a_k:
 two matrix products serve for all pairs of items.
-
-.. [Bickford23] F. Bickford Smith, A. Kirsch, S. Farquhar, Y. Gal, A. Foster and T. Rainforth,
-   "Prediction-oriented Bayesian active learning", AISTATS 2023.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.gaussian import square_root
+from ordinalgp.core.linalg import square_root
 
 _DRAWS = 10_000  # of the joint posterior
 _DRAW_BLOCK = 2**22  # numbers at a time

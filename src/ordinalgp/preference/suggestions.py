@@ -14,7 +14,7 @@ from ordinalgp.preference.predictive_information import (
     pair_predictive_information,
 )
 
-_FRESH = 2048  # pairs whose gain is computed again at a time
+_REFRESHED_PAIRS = 2048  # pairs whose gain is computed again at a time
 
 
 def differences(mean: FloatArray, covariance: FloatArray, i: IntArray, j: IntArray) -> Moments:
@@ -80,6 +80,7 @@ def most_informative(
     covariance: FloatArray,
     likelihood: OrdinalProbit,
     n: int,
+    refresh: int = _REFRESHED_PAIRS,
 ) -> IntArray:
     """Choose ``n`` pairs one after the other, each as if those before it had been answered.
 
@@ -93,7 +94,7 @@ def most_informative(
     at = pairs.moments(mean, covariance, everything)
     gains = gain_of(at.mean, at.var)
     order = np.argsort(-gains, kind="stable")
-    fresh = _FRESH if likelihood.n_levels == 2 else len(order)
+    fresh = refresh if likelihood.n_levels == 2 else len(order)
     covariance = covariance.copy()
     chosen: list[int] = []
     while len(chosen) < n:

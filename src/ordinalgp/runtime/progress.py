@@ -66,14 +66,14 @@ def listening(report: Report) -> Iterator[None]:
 def reporter(verbose: int) -> Report:
     """Callback for one fit: the listener's, and lines on the error stream if ``verbose`` is set.
 
-    1 prints completed stages and passes, 2 every step.
+    1 prints completed stages and long steps such as passes, 2 every step.
     """
     listener = _listener.get()
 
     def report(progress: Progress) -> None:
         if listener is not None:
             listener(progress)
-        if verbose > 1 or (verbose and (progress.done or progress.stage != "search")):
+        if verbose > 1 or (verbose and (progress.done or progress.stage in _ALWAYS_PRINTED)):
             print(_line(progress), file=sys.stderr, flush=True)
 
     return report
@@ -83,6 +83,7 @@ def silent(progress: Progress) -> None:
     """Report nothing."""
 
 
+_ALWAYS_PRINTED = ("pass", "em", "model")  # steps that take long
 _NAMES = {
     "search": "evaluation",
     "pass": "pass",

@@ -12,4 +12,4 @@ def warn_user(message: str, category: type[Warning]) -> None:
         if name.split(".")[0] not in ("ordinalgp", "sklearn", "contextlib", "joblib"):
             break
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level - 1 if level > 2 else level)
+    warnings.warn(message, category, stacklevel=level)

@@ -1,4 +1,4 @@
-"""The basis matrix by columns: held where it fits, computed block by block where it does not."""
+"""Basis functions at the observations: their matrix by columns, and its properties."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,13 +12,17 @@ from ordinalgp.models.training_rows import NumberedRows
 
 # Numbers in a block of columns; a kernel needs some three arrays of this size to compute one.
 _BLOCK = 2**22
-_SAMPLE_ROWS = 256
+_SAMPLE_ROWS = 256  # that show which columns are alike
+_SAMPLE_INPUTS = 200  # that show whether a kernel is too narrow or too wide
+# Similarity of two inputs, one for equal ones: all below the first, or all above the second.
+_NARROW, _WIDE = 1e-6, 1 - 1e-9
+_LEAST_VARYING = 1e-8  # share of a function's square: below, it counts as constant
 
 
-class Columns:
+class BasisMatrix:
     """N observations by C candidate functions: ``evaluate(rows, candidates)`` is any part of it.
 
-    ``memory`` is the number of bytes that the whole matrix may take.
+    The matrix is held if it fits into ``memory`` bytes, else computed block by block.
     """
 
     def __init__(
@@ -33,7 +37,7 @@ class Columns:
         self.held = 8 * n_rows * n_candidates <= memory
         self._width = max(1, int(min(_BLOCK, memory / 32)) // n_rows)
 
-    def __call__(self, index: IntArray) -> FloatArray:
+    def columns(self, index: IntArray) -> FloatArray:
         """Columns of the candidates ``index``, (N, k)."""
         if self.held:
             return np.ascontiguousarray(self._matrix[index].T)
@@ -44,7 +48,7 @@ class Columns:
         return out
 
     def sample(self, index: IntArray) -> FloatArray:
-        """Some rows of these columns: enough to see which of them are alike."""
+        """Some rows of these columns, enough to see which of them are alike."""
         step = max(1, self.n_rows // _SAMPLE_ROWS)
         return self._evaluate(slice(None, None, step), index)
 
@@ -66,16 +70,9 @@ class Columns:
         return whole
 
 
-def draw_candidates(n: int, most: int | None, always: IntArray, rng: Any) -> IntArray:
-    """Inputs that offer a basis function: all, or ``most`` at random and those in ``always``."""
-    if most is None or most >= n:
-        return np.arange(n)
-    return np.union1d(rng.choice(n, most, replace=False), always)
-
-
 @dataclass(frozen=True, eq=False)
 class _Evaluate:
-    """Any part of the basis matrix."""
+    """Any part of the matrix, by the kernel."""
 
     kernel: Any
     rows: FloatArray
@@ -89,8 +86,47 @@ class _Evaluate:
         return columns
 
 
-def basis_columns(rows: NumberedRows, candidates: IntArray, kernel: Any, memory: float) -> Columns:
+def basis_matrix(
+    rows: NumberedRows, candidates: IntArray, kernel: Any, memory: float
+) -> BasisMatrix:
     """The basis functions of ``candidates`` at the observations."""
     observed = rows.observed
     evaluate = _Evaluate(kernel, observed, rows.inputs[candidates])
-    return Columns(evaluate, len(observed), len(candidates), memory)
+    return BasisMatrix(evaluate, len(observed), len(candidates), memory)
+
+
+def draw_candidates(n: int, most: int | None, always: IntArray, rng: Any) -> IntArray:
+    """Inputs that offer a basis function: all, or ``most`` at random and those in ``always``."""
+    if most is None or most >= n:
+        return np.arange(n)
+    return np.union1d(rng.choice(n, most, replace=False), always)
+
+
+def joint_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:
+    """Precision at which all functions together vary as much as the noise, on average.
+
+    The part that is constant is left out: thresholds carry the offset. The paper's 0.001 for
+    every function lets the latent function pass through all data. There the likelihood has no
+    curvature left, and Laplace's evidence has a false maximum.
+    """
+    some = _sample(inputs)
+    phi = kernel(some, inputs[centres])
+    whole, varying = (np.einsum("ij,ij->", x, x) for x in (phi, phi - phi.mean(axis=0)))
+    return float(max(varying, _LEAST_VARYING * whole) / len(some)) or 1.0
+
+
+def extreme_width(kernel: Any, centres: FloatArray) -> str | None:
+    """Say whether each basis function sees one row alone, or all see the same."""
+    some = _sample(centres)
+    K = np.abs(kernel(some, some))
+    scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
+    alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
+    if len(alike) and alike.max() < _NARROW:
+        return "so narrow that every basis function sees its own row only: nothing carries over"
+    if len(alike) and alike.min() > _WIDE:
+        return "so wide that all basis functions are the same: predictions hardly depend on X"
+    return None
+
+
+def _sample(inputs: FloatArray) -> FloatArray:
+    return inputs[:: max(1, len(inputs) // _SAMPLE_INPUTS)]

@@ -1,45 +1,40 @@
 """Sparse Bayesian ordinal regression: ``SparseBayesOrdinalClassifier``."""
 
-import sys
-import warnings
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.gaussian import Moments
-from ordinalgp.models.base import OrdinalClassifier
-from ordinalgp.models.partial_fit import Growing
+from ordinalgp._typing import IntArray
+from ordinalgp.models.base import Fitted, OrdinalClassifier, restore_on_error
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows, numbered_rows
-from ordinalgp.sparse.basis_matrix import draw_candidates
-from ordinalgp.sparse.state import SparseState
+from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.progress import Report, reporter
+from ordinalgp.runtime.warning import warn_user
+from ordinalgp.sparse.basis_matrix import draw_candidates, extreme_width, joint_precision
+from ordinalgp.sparse.model import SparseModel
 from ordinalgp.sparse.training import (
-    FAMILIES,
-    GRID_ROWS,
-    MOST_WIDTH_ROWS,
+    ActiveBasis,
+    EvidencePath,
+    SparseTask,
     TrainingLimits,
-    choose_width,
-    extreme,
-    first_model,
-    whole_precision,
+    first_basis,
+    train,
 )
-from ordinalgp.sparse.training_loop import Path, Relevant, train
+from ordinalgp.sparse.width import FAMILIES, WidthChoice, WidthSearch, WidthSettings
 from ordinalgp.validation.memory import check_bytes
-from ordinalgp.validation.options import check_kernel, check_number, check_option
+from ordinalgp.validation.options import check_kernel, check_number, check_option, check_whole
 from ordinalgp.validation.weights import check_weights
 
-_PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
 _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
-_AGAIN = 1.8  # times the rows: the width is chosen anew; not quite two, as halves may be unequal
 
 
-class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
+@saved_as("estimator.sparse")
+class SparseBayesOrdinalClassifier(OrdinalClassifier):
     """Classifier for ordered levels that keeps only a few relevant training rows.
 
     The latent function is a weighted sum of basis functions, one for each candidate row:
@@ -165,9 +160,7 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
     True
     """
 
-    _rows: NumberedRows
-    _candidates: IntArray
-    _model: Relevant
+    width_settings: ClassVar[WidthSettings] = WidthSettings()
 
     def __init__(
         self,
@@ -198,109 +191,6 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    # ------------------------------------------------------------------------ fitting
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Self:
-        self._check_parameters()
-        X = self._check_inputs(X, reset=True)
-        levels = self._read_levels(X, y, classes)
-        weights = check_weights(sample_weight, len(X), levels.codes)
-        kernel = RBF() if self._families else self.kernel.clone_with_theta(self.kernel.theta)
-        rows = numbered_rows(X, levels.codes, weights, kernel)
-        rng = check_random_state(self.random_state)
-        self.n_rows_seen_, self.width_path_, self.width_rows_ = len(X), np.empty((0, 2)), 0
-        r = len(self.categories_)
-        model = first_model(rows, rows.latent[first_rows(rows.codes, rng)], r)
-        steps = Path()
-        if self._families:
-            kernel, model, steps = self._best_width(rows, model, rng)
-        candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
-        if self.training == "batch":
-            alpha = whole_precision(kernel, rows.inputs, candidates)
-            model, steps = first_model(rows, candidates, r, alpha), Path()
-        return self._train(rows, candidates, kernel, model, steps)
-
-    def _continue(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        self._check_parameters()
-        X = self._check_inputs(X, reset=False)
-        codes = self._read_more(X, y)
-        weights = check_weights(sample_weight, len(X))
-        rows, place = extended_rows(self._rows, X, codes, weights, self.kernel_, self.n_rows_seen_)
-        self.n_rows_seen_ += len(X)
-        self.classes_ = np.unique(self.categories_[np.unique(rows.codes)])
-        rng = check_random_state(self.random_state)
-        inside = place[self._candidates[self._model.index]]
-        kernel, model, steps = self.kernel_, replace(self._model, index=inside), Path()
-        # Equal rows are merged, and all copies of those that are drawn count.
-        able = rows.counts.sum() * min(1.0, MOST_WIDTH_ROWS / len(rows.codes))
-        if self._families and able >= _AGAIN * self.width_rows_:
-            kinds = [FAMILIES[family] for family in self._families]
-            known = kernel if self.width_rows_ >= GRID_ROWS and type(kernel) in kinds else None
-            kernel, model, steps = self._best_width(rows, model, rng, known)
-        candidates = draw_candidates(len(rows.inputs), self._most_candidates, model.index, rng)
-        return self._train(rows, candidates, kernel, model, steps)
-
-    def _best_width(
-        self,
-        rows: NumberedRows,
-        model: Relevant,
-        rng: np.random.RandomState,
-        known: Any = None,
-    ) -> tuple[Any, Relevant, Path]:
-        chosen = choose_width(rows, model, self._limits, rng, self.n_jobs, self._families, known)
-        self.width_path_, self.width_rows_ = chosen.path, chosen.n_rows
-        return chosen.kernel, chosen.model, chosen.steps
-
-    def _train(
-        self, rows: NumberedRows, candidates: IntArray, kernel: Any, model: Relevant, before: Path
-    ) -> Self:
-        """Improve a model whose index counts all inputs, and keep it.
-
-        ``before`` are the steps that led to it.
-        """
-        problem = extreme(kernel, rows.inputs[candidates])
-        if problem is not None and not self._families:
-            text = f"The kernel {kernel} is {problem}. Give another, or 'auto' to choose one."
-            warnings.warn(text, UserWarning, stacklevel=5)
-        model = replace(model, index=np.searchsorted(candidates, model.index))
-        task = self._limits.task(rows, candidates, kernel)
-        found = train(task, model, grow=self.training == "incremental")
-        if self.verbose:
-            print(f"{found.n_rounds} rounds, {len(found.model.index)} functions", file=sys.stderr)
-        if not found.converged:
-            warnings.warn(
-                f"A move is left that would gain {found.largest_gain:.2g} > tol={self.tol:.2g} "
-                f"after {found.n_rounds} rounds; raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
-        self._keep(rows, candidates, kernel, found.model, found.covariance)
-        self.log_marginal_likelihood_value_ = found.value
-        path = before.then(found.path)
-        self.evidence_path_, self.evidence_moves_ = np.array(path.values), np.array(path.kinds)
-        self.converged_, self.n_iter_ = found.converged, found.n_rounds
-        return self
-
-    def _keep(
-        self,
-        rows: NumberedRows,
-        candidates: IntArray,
-        kernel: Any,
-        model: Relevant,
-        covariance: FloatArray,
-    ) -> None:
-        """Set everything that follows from the rows and the model."""
-        self._rows, self._candidates, self._model = rows, candidates, model
-        self.kernel_, self.likelihood_ = kernel, model.likelihood
-        self.thresholds_, self.noise_ = model.likelihood.thresholds, model.likelihood.noise
-        self.candidates_ = rows.first_row[candidates]
-        inside = candidates[model.index]
-        self.relevance_, self.relevance_vectors_ = rows.first_row[inside], rows.inputs[inside]
-        self.weights_, self.weights_covariance_ = model.weights, covariance
-        self.alpha_ = model.alpha
-
-    # ------------------------------------------------------------------------- checks
-
     def _check_parameters(self) -> None:
         if isinstance(self.kernel, str):
             check_option("kernel", self.kernel, (*FAMILIES, "auto"))
@@ -308,18 +198,18 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
             check_kernel(self.kernel)
         check_option("training", self.training, ("incremental", "batch"))
         if self.max_basis is not None:
-            check_number("max_basis", self.max_basis, least=1)
+            check_whole("max_basis", self.max_basis, least=1)
         check_bytes("memory_limit", self.memory_limit)
         if isinstance(self.candidates, str):
             check_option("candidates", self.candidates, ("auto",))
         elif self.candidates is not None:
-            check_number("candidates", self.candidates, least=1)
-        check_number("max_iter", self.max_iter, least=1)
+            check_whole("candidates", self.candidates, least=1)
+        check_whole("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, above=0)
 
     @property
     def _families(self) -> tuple[str, ...]:
-        """Kinds of functions whose width is chosen; none for a given kernel."""
+        """Families of functions whose width is chosen; none for a given kernel."""
         if self.kernel is None:
             return ("gaussian",)
         if self.kernel == "auto":
@@ -328,40 +218,138 @@ class SparseBayesOrdinalClassifier(SparseState, Growing, OrdinalClassifier):
 
     @property
     def _limits(self) -> TrainingLimits:
-        most = _MOST_BASIS if self.max_basis is None else int(self.max_basis)
+        most = _MOST_BASIS if self.max_basis is None else self.max_basis
         memory = check_bytes("memory_limit", self.memory_limit)
         return TrainingLimits(self.tol, self.max_iter, most, memory)
 
-    @property
-    def _most_candidates(self) -> int | None:
-        return _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
+    # ------------------------------------------------------------------------ fitting
 
-    # --------------------------------------------------------------------- prediction
+    def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
+        X = self._check_inputs(X, reset=True)
+        levels = self._encode(X, y, classes)
+        weights = check_weights(sample_weight, len(X), levels.codes)
+        kernel = RBF() if self._families else self.kernel.clone_with_theta(self.kernel.theta)
+        rows = numbered_rows(X, levels.codes, weights, kernel)
+        rng, report = check_random_state(self.random_state), reporter(self.verbose)
+        first, n_levels = rows.latent[first_rows(rows.codes, rng)], len(levels.categories)
+        start = WidthChoice.given(kernel, first_basis(rows, first, n_levels))
+        if self._families:
+            start = self._search(rng, report).choose(rows, start.basis, self._families)
+        candidates = self._draw_candidates(rows, start.basis, rng)
+        if self.training == "batch":
+            alpha = joint_precision(start.kernel, rows.inputs, candidates)
+            basis = first_basis(rows, candidates, n_levels, alpha)
+            start = replace(start, basis=basis, steps=EvidencePath.of())
+        model = self._train(rows, len(X), candidates, start, report)
+        return Fitted(self._signature(levels), model)
 
-    def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and variance of the latent function, without noise.
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from further rows, starting from the model so far; without one, ``fit``.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Query points.
+            Further training inputs.
+        y : array-like of shape (n_samples,)
+            Their levels, among those of ``categories_``.
+        classes : array-like, default=None
+            For the first call: every level that later rows may have, from lowest to highest
+            unless ``categories`` says otherwise. Later calls ignore it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts.
 
         Returns
         -------
-        mean, variance : ndarrays of shape (n_samples,)
-            On the scale of ``thresholds_``. The variance is that of the weights.
+        self
+            The fitted estimator itself.
         """
-        check_is_fitted(self)
-        X = self._check_inputs(X, reset=False)
-        block = max(1, _PREDICT_BLOCK // len(self.weights_))
-        parts = [self._latent_block(X[i : i + block]) for i in range(0, len(X), block)]
-        mean, var = (np.concatenate([getattr(p, k) for p in parts]) for k in ("mean", "var"))
-        return mean, var
+        with restore_on_error(self):
+            self._check_parameters()
+            if self.__sklearn_is_fitted__():
+                self._keep(self._with_rows(X, y, sample_weight))
+            else:
+                self._keep(self._learn(X, y, sample_weight, classes))
+        return self
 
-    def _latent_block(self, X: FloatArray) -> Moments:
-        phi = self.kernel_(X, self.relevance_vectors_)
-        var = np.einsum("ij,ij->i", phi @ self.weights_covariance_, phi)
-        return Moments(phi @ self.weights_, np.maximum(var, 0.0))
+    def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        X, codes, weights = self._check_later_rows(X, y, sample_weight)
+        model: SparseModel = self._result.model
+        kernel, seen = model.kernel, model.n_rows_seen
+        rows, place = extended_rows(model.rows, X, codes, weights, kernel, seen)
+        rng, report = check_random_state(self.random_state), reporter(self.verbose)
+        basis = replace(model.basis, index=place[model.relevant])
+        start = WidthChoice(kernel, basis, model.width_path, model.width_rows, EvidencePath.of())
+        settings = self.width_settings
+        # Equal rows are merged, and all copies of those that are drawn count.
+        able = rows.counts.sum() * min(1.0, settings.fine.n_rows / len(rows.codes))
+        if self._families and able >= settings.row_growth * model.width_rows:
+            kinds = [FAMILIES[family] for family in self._families]
+            enough = model.width_rows >= settings.coarse.n_rows and type(kernel) in kinds
+            known = kernel if enough else None
+            start = self._search(rng, report).choose(rows, basis, self._families, known)
+        classes = np.unique(self.categories_[np.unique(rows.codes)])
+        signature = replace(self._result.signature, classes=classes)
+        candidates = self._draw_candidates(rows, start.basis, rng)
+        return Fitted(signature, self._train(rows, seen + len(X), candidates, start, report))
 
-    def _level_proba(self, X: Any) -> FloatArray:
-        return self.likelihood_.probabilities(*self.latent_mean_and_variance(X))
+    def _search(self, rng: np.random.RandomState, report: Report) -> WidthSearch:
+        return WidthSearch(self.width_settings, self._limits, rng, self.n_jobs, report)
+
+    def _draw_candidates(
+        self, rows: NumberedRows, basis: ActiveBasis, rng: np.random.RandomState
+    ) -> IntArray:
+        most = _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
+        return draw_candidates(len(rows.inputs), most, basis.index, rng)
+
+    def _train(
+        self,
+        rows: NumberedRows,
+        n_rows_seen: int,
+        candidates: IntArray,
+        start: WidthChoice,
+        report: Report,
+    ) -> SparseModel:
+        """Train from a kernel and a basis whose index counts all inputs."""
+        kernel = start.kernel
+        problem = extreme_width(kernel, rows.inputs[candidates])
+        if problem is not None and not self._families:
+            text = f"The kernel {kernel} is {problem}. Give another, or 'auto' to choose one."
+            warn_user(text, UserWarning)
+        index = np.searchsorted(candidates, start.basis.index)
+        basis = replace(start.basis, index=index)
+        task = SparseTask.of(rows, candidates, kernel, self._limits)
+        found = train(task, basis, grow=self.training == "incremental", report=report)
+        if not found.converged:
+            warn_user(
+                f"A move is left that would gain {found.largest_gain:.2g} > tol={self.tol:.2g} "
+                f"after {found.n_rounds} rounds; raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+        return SparseModel(
+            rows,
+            n_rows_seen,
+            candidates,
+            kernel,
+            found.basis,
+            found.covariance,
+            found.value,
+            start.steps.then(found.path),
+            start.path,
+            start.n_rows,
+            found.converged,
+            found.n_rounds,
+        )
+
+    def _publish(self, model: SparseModel) -> None:
+        rows, basis, inside = model.rows, model.basis, model.relevant
+        self.kernel_, self.likelihood_ = model.kernel, model.likelihood
+        self.thresholds_, self.noise_ = model.likelihood.thresholds, model.likelihood.noise
+        self.candidates_ = rows.first_row[model.candidates]
+        self.relevance_, self.relevance_vectors_ = rows.first_row[inside], rows.inputs[inside]
+        self.weights_, self.weights_covariance_ = basis.weights, model.covariance
+        self.alpha_ = basis.alpha
+        self.log_marginal_likelihood_value_ = model.value
+        self.evidence_path_, self.evidence_moves_ = model.path.values, model.path.kinds
+        self.width_path_, self.width_rows_ = model.width_path, model.width_rows
+        self.n_rows_seen_ = model.n_rows_seen
+        self.converged_, self.n_iter_ = model.converged, model.n_rounds

@@ -9,28 +9,25 @@ function, all others fixed, has a closed form. An infinite alpha means: not in t
 Differences of nearly equal numbers are avoided throughout: slopes are taken relative to the
 expansion point, and inside the model S = alpha (1 - beta) with beta = alpha Sigma_jj from a matrix
 whose eigenvalues are at least one.
-
-.. [Li18] C. Li and M. de Rijke, "Incremental sparse Bayesian ordinal regression", Neural
-   Networks 106, 2018.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ordinalgp._typing import BoolArray, FloatArray, IntArray
-from ordinalgp.core.gaussian import Triangle
+from ordinalgp.core.linalg import Triangle
 
 ADD, RE_ESTIMATE, DELETE = "add", "re-estimate", "delete"
 # Precisions stay in this range: below, weights of a million times the noise that nearly cancel
 # (smooth functions, sharp levels) have lost their digits; above, the weight is zero.
-_ALPHA = (1e-12, 1e10)
+_ALPHA_RANGE = (1e-12, 1e10)
 # Where all precisions move at once, a weight with a prior standard deviation of a thousandth of the
 # noise leaves; the evidence has the last word.
-_NEGLIGIBLE = 1e6
-# A column whose part outside the model is smaller than this share of it has lost its digits.
-_IN_SPAN = 1e-9
+_LARGEST_SHARED_ALPHA = 1e6
+# A column whose part outside the span of the model is a smaller share of it has lost its digits.
+_LEAST_NEW_SHARE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +54,8 @@ class Gains:
     """precision after the move: infinite for a deletion"""
 
 
-class Solution:
-    """The weights' posterior in an expansion, for given precisions."""
+class WeightPosterior:
+    """Posterior of the weights in an expansion, for given precisions."""
 
     def __init__(self, expansion: Expansion, alpha: FloatArray) -> None:
         self.expansion, self.alpha = expansion, alpha
@@ -66,9 +63,7 @@ class Solution:
         self._root = alpha[self.inside] ** -0.5
         inner = expansion.gram[np.ix_(self.inside, self.inside)]
         self._inner = self._root[:, None] * inner * self._root
-        B = self._inner.copy()
-        B.flat[:: len(B) + 1] += 1.0
-        self._triangle = Triangle(B)
+        self._triangle = Triangle(lambda: self._inner + np.eye(len(self._inner)))
 
     @cached_property
     def _half(self) -> FloatArray:
@@ -125,7 +120,7 @@ class Solution:
         S[inside] = self.alpha[inside] * np.clip(share, 0.0, 1.0)
         Q[inside] = self.alpha[inside] * self.mean[inside]
         found = best_moves(self.alpha, S, Q, beta)
-        found.gain[np.isinf(self.alpha) & (S <= _IN_SPAN * D)] = 0.0
+        found.gain[np.isinf(self.alpha) & (S <= _LEAST_NEW_SHARE * D)] = 0.0
         if len(inside) == 1:  # the last one stays: a model has at least one function
             found.gain[inside[np.isinf(found.alpha[inside])]] = 0.0
         return found
@@ -135,7 +130,7 @@ def entry_gains(S: FloatArray, Q: FloatArray, D: FloatArray) -> FloatArray:
     """Gains of adding functions with these S and Q, where D = phi'H phi."""
     outside = np.full(len(S), np.inf)
     gain = best_moves(outside, S, Q, np.ones_like(S)).gain
-    return np.where(S <= _IN_SPAN * D, 0.0, gain)
+    return np.where(S <= _LEAST_NEW_SHARE * D, 0.0, gain)
 
 
 def best_moves(alpha: FloatArray, S: FloatArray, Q: FloatArray, beta: FloatArray) -> Gains:
@@ -144,7 +139,7 @@ def best_moves(alpha: FloatArray, S: FloatArray, Q: FloatArray, beta: FloatArray
     wanted = (excess > 0) & (S > 0)
     target = np.full_like(alpha, np.inf)
     np.divide(S**2, excess, out=target, where=wanted)
-    target[wanted] = np.clip(target[wanted], *_ALPHA)
+    target[wanted] = np.clip(target[wanted], *_ALPHA_RANGE)
     gain = np.zeros_like(alpha)
     for which, rule in (
         (wanted & ~inside, _gain_of_adding),
@@ -178,13 +173,13 @@ def _gain_of_deleting(
 
 
 @dataclass(frozen=True, eq=False)
-class Improved:
-    """Precisions after a sequence of moves, and the path that led there."""
+class MoveSequence:
+    """Moves of basis functions, one after the other, and the posterior after the last."""
 
-    solution: Solution
+    posterior: WeightPosterior
     kinds: list[str]
     places: list[int]
-    """which function each move was of; empty where all moved at once"""
+    """function that each move was of; empty where all moved at once"""
     values: list[float]
     """log evidence at fixed curvature after each move"""
 
@@ -197,25 +192,27 @@ def improve(
     max_adds: int,
     max_moves: int,
     frozen: BoolArray,
-) -> Improved:
+) -> MoveSequence:
     """Take the best move, again and again, until none gains more than ``tol``."""
-    moved = Improved(Solution(expansion, alpha.copy()), [], [], [])
+    now = WeightPosterior(expansion, alpha.copy())
+    kinds: list[str] = []
+    places: list[int] = []
+    values: list[float] = []
     for _ in range(max_moves):
-        solution = moved.solution
-        found = solution.gains()
+        found = now.gains()
         found.gain[frozen] = 0.0
-        if moved.kinds.count(ADD) >= max_adds:
-            found.gain[np.isinf(solution.alpha)] = 0.0
+        if kinds.count(ADD) >= max_adds:
+            found.gain[np.isinf(now.alpha)] = 0.0
         best = int(np.argmax(found.gain))
         if found.gain[best] <= tol:
             break
-        after = solution.alpha.copy()
+        after = now.alpha.copy()
         after[best] = found.alpha[best]
-        moved.kinds.append(_kind(solution.alpha[best], after[best]))
-        moved.places.append(best)
-        moved = replace(moved, solution=Solution(expansion, after))
-        moved.values.append(moved.solution.value)
-    return moved
+        kinds.append(_kind(now.alpha[best], after[best]))
+        places.append(best)
+        now = WeightPosterior(expansion, after)
+        values.append(now.value)
+    return MoveSequence(now, kinds, places, values)
 
 
 def _kind(before: float, after: float) -> str:
@@ -224,42 +221,42 @@ def _kind(before: float, after: float) -> str:
     return DELETE if np.isinf(after) else RE_ESTIMATE
 
 
-def shrink(expansion: Expansion, alpha: FloatArray) -> Improved:
+def shrink(expansion: Expansion, alpha: FloatArray) -> MoveSequence:
     """Re-estimate all precisions at once, and delete those that the evidence sends to infinity.
 
     MacKay's fixed point alpha = (1 - alpha Sigma_jj)/mu_j^2; where the evidence would fall, the
     EM step alpha = 1/(mu_j^2 + Sigma_jj), under which it cannot.
     """
-    old = Solution(expansion, alpha)
+    old = WeightPosterior(expansion, alpha)
     inside, mean = old.inside, old.mean[old.inside]
     var = np.diagonal(old.covariance)
     known: FloatArray = np.clip(1.0 - alpha[inside] * var, 0.0, 1.0)
     for share, extra in ((known, 0 * var), (np.ones_like(var), var)):
         after = alpha.copy()
         with np.errstate(divide="ignore", invalid="ignore"):
-            after[inside] = np.clip(share / (mean**2 + extra), _ALPHA[0], None)
-        after[~(after < _NEGLIGIBLE)] = np.inf
+            after[inside] = np.clip(share / (mean**2 + extra), _ALPHA_RANGE[0], None)
+        after[~(after < _LARGEST_SHARED_ALPHA)] = np.inf
         if not np.isfinite(after).any():  # a model has at least one function
             strongest = inside[np.argmax(np.abs(mean))]
             after[strongest] = alpha[strongest]
-        new = Solution(expansion, after)
+        new = WeightPosterior(expansion, after)
         if new.value >= old.value:
             break
-    best = _without_idle(new)
+    best = _without_useless(new)
     kinds = [RE_ESTIMATE] if best is new else [RE_ESTIMATE, DELETE]
-    return Improved(best, kinds, [], [new.value, best.value][: len(kinds)])
+    return MoveSequence(best, kinds, [], [new.value, best.value][: len(kinds)])
 
 
-def _without_idle(solution: Solution) -> Solution:
-    """Delete functions that are better gone, as many at once as the evidence bears."""
+def _without_useless(solution: WeightPosterior) -> WeightPosterior:
+    """Delete useless functions, as many at once as do not lower the evidence."""
     found = solution.gains()
-    idle = solution.inside[np.isinf(found.alpha[solution.inside])]
-    idle = idle[np.argsort(-found.gain[idle], kind="stable")][: len(solution.inside) - 1]
-    while len(idle):
+    useless = solution.inside[np.isinf(found.alpha[solution.inside])]
+    useless = useless[np.argsort(-found.gain[useless], kind="stable")][: len(solution.inside) - 1]
+    while len(useless):
         after = solution.alpha.copy()
-        after[idle] = np.inf
-        fewer = Solution(solution.expansion, after)
+        after[useless] = np.inf
+        fewer = WeightPosterior(solution.expansion, after)
         if fewer.value >= solution.value:
             return fewer
-        idle = idle[: len(idle) // 2]
+        useless = useless[: len(useless) // 2]
     return solution

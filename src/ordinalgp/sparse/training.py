@@ -1,37 +1,54 @@
-"""Where the training of a sparse model begins: its kernel's width, first functions, limits."""
+"""Sparse Bayesian learning: Laplace's mode, thresholds and moves of basis functions in turn.
+
+One round finds the mode of the weights (eqs. (6)-(11) of [Li18]_) and the thresholds that maximise
+the evidence (section 4.2), expands the likelihood there, scores every candidate in one pass over
+the columns, and then takes all good moves among the best candidates at that fixed curvature.
+Algorithm 1 of the paper takes one move per round; here a move costs nothing in N, and a round
+O(N C M).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from time import perf_counter
+from typing import Annotated, Any, Self
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, Kernel
+from numpy.typing import NDArray
+from scipy.optimize import minimize
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray, IntArray
+from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.kernels import Exponential
-from ordinalgp.models.default_kernel import spread
-from ordinalgp.models.training_rows import NumberedRows, places
-from ordinalgp.sparse.basis_matrix import basis_columns, draw_candidates
-from ordinalgp.sparse.training_loop import Path, Relevant, SparseTask, Trained, train
-from ordinalgp.sparse.width import search_width
+from ordinalgp.core.objectives import laplace_evidence
+from ordinalgp.core.problem import Approximation, Problem, Start
+from ordinalgp.core.projections import Basis
+from ordinalgp.models.training_rows import NumberedRows
+from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.progress import Progress, Report, silent
+from ordinalgp.sparse.basis_matrix import BasisMatrix, basis_matrix
+from ordinalgp.sparse.moves import (
+    Expansion,
+    MoveSequence,
+    WeightPosterior,
+    entry_gains,
+    improve,
+    shrink,
+)
 
-FAMILIES: dict[str, type[Kernel]] = {"gaussian": RBF, "exponential": Exponential}
-GRID_ROWS, MOST_WIDTH_ROWS = 2000, 8000  # that choose the width
-_MATRIX_SHARE = 0.75  # of the memory limit, for the basis matrix; the rest is for what it becomes
+START, LINEARISE, THRESHOLDS = "start", "linearise", "thresholds"
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
-_LOOK_AT, _IDENTITY, _CONSTANT = 200, 1e-6, 1 - 1e-9  # normalised kernel between two rows
-_LEAST_VARYING = 1e-8  # share of a function's square: below, it counts as constant
-_WIDTH_TOL, _WIDTH_ROUNDS = 1.0, 30
-# What the width is chosen by must also count the precisions, one fitted number for each function:
-# with a flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
-# log alpha, each costs log(37 / sqrt(4 pi)). Without it, narrow functions buy evidence row by row.
-_WIDTH_COST = 2.3
+_MATRIX_SHARE = 0.75  # of the memory limit, for the basis matrix; the rest is for what it becomes
+_LARGEST_COSINE = 0.95  # of what two columns add: above it only the better one enters in a round
+_FEWEST_ADDS, _MOST_ADDS = 4, 64  # per round: as many as the model has, within these
+_SINGLE_MOVES_BELOW = 128  # functions; with more, batch training moves all of them at once
+_MOVE_ATTEMPTS = 12  # per round, to keep the evidence from falling
+_ROUND_STEPS, _LAST_STEPS = 2, 50  # of the search for thresholds, in a round and at the end
+_FLAT_SLOPE = 1e-3  # of the evidence in every threshold's parameter: a search is over
 
 
 @dataclass(frozen=True)
 class TrainingLimits:
-    """How far a training goes, and what it may take."""
+    """Limits of a training: tolerance, rounds, functions and memory."""
 
     tol: float
     max_rounds: int
@@ -39,172 +56,340 @@ class TrainingLimits:
     memory: float
     """bytes for the basis matrix and its parts"""
 
-    def task(self, rows: NumberedRows, candidates: IntArray, kernel: Any) -> SparseTask:
-        """The training of ``rows`` with functions at ``candidates``."""
-        columns = basis_columns(rows, candidates, kernel, _MATRIX_SHARE * self.memory)
-        return SparseTask(
-            columns, rows.codes, rows.counts, self.tol, self.max_rounds, self.max_basis
-        )
+
+@dataclass(frozen=True, eq=False)
+class SparseTask:
+    """Data and limits of a training; they stay the same while basis functions come and go."""
+
+    matrix: BasisMatrix
+    y: IntArray
+    counts: FloatArray
+    limits: TrainingLimits
+
+    @classmethod
+    def of(
+        cls, rows: NumberedRows, candidates: IntArray, kernel: Any, limits: TrainingLimits
+    ) -> Self:
+        """The training on ``rows`` with functions at ``candidates``."""
+        matrix = basis_matrix(rows, candidates, kernel, _MATRIX_SHARE * limits.memory)
+        return cls(matrix, rows.codes, rows.counts, limits)
 
 
-@dataclass(frozen=True)
-class _Stage:
-    """One search for a width: which rows and functions take part, and which widths are tried."""
+@saved_as("basis.active")
+@dataclass(frozen=True, eq=False)
+class ActiveBasis:
+    """Basis functions in the model, with the likelihood that cuts their sum into levels."""
 
-    n_rows: int
-    n_candidates: int | None
-    max_basis: int
-    grid: tuple[float, ...]
-    """powers of two of the width to start from"""
-    refinements: tuple[float, ...]
-
-    def bound(self, limits: TrainingLimits) -> TrainingLimits:
-        """Less of everything: many widths are tried."""
-        basis = min(self.max_basis, limits.max_basis)
-        tol = max(limits.tol, _WIDTH_TOL)
-        return replace(limits, tol=tol, max_rounds=_WIDTH_ROUNDS, max_basis=basis)
+    index: Annotated[IntArray, Axes("P", 0, "C")]
+    """places among the candidates"""
+    alpha: Annotated[FloatArray, Axes("P", *POSITIVE)]
+    """prior precisions of the weights"""
+    weights: Annotated[FloatArray, Axes("P", *FINITE)]
+    likelihood: OrdinalProbit
 
 
-# More rows ask for narrower functions, so those beyond the first have the last word.
-_FEW = _Stage(GRID_ROWS, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25))
-_MANY = _Stage(MOST_WIDTH_ROWS, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
+@saved_as("path.evidence")
+@dataclass(frozen=True, eq=False)
+class EvidencePath:
+    """Log evidence after every step, and the kind of each step."""
+
+    kinds: Annotated[NDArray[np.str_], Axes("steps", kinds="U")]
+    values: Annotated[FloatArray, Axes("steps")]
+
+    @classmethod
+    def of(cls, steps: Sequence[tuple[str, float]] = ()) -> Self:
+        """The path of some steps."""
+        kinds, values = [kind for kind, _ in steps], [value for _, value in steps]
+        return cls(np.array(kinds, dtype=np.str_), np.array(values, dtype=float))
+
+    def then(self, later: "EvidencePath") -> "EvidencePath":
+        """Both paths, where the later training continues with the model of this one."""
+        if not len(self.kinds):
+            return later
+        kinds = np.concatenate([self.kinds, [LINEARISE], later.kinds[1:]])
+        return EvidencePath(kinds, np.concatenate([self.values, later.values]))
 
 
 @dataclass(frozen=True, eq=False)
-class ChosenWidth:
-    """The best width's kernel and model, with all that were tried."""
+class TrainingResult:
+    """Basis and covariance of the weights at the end of a training."""
 
-    kernel: Kernel
-    model: Relevant
-    path: FloatArray
-    """widths, ascending, and what each was judged by, (k, 2)"""
-    n_rows: int
-    """that chose, copies counted"""
-    steps: Path
-    """of the best width's training, if that was on all rows"""
+    basis: ActiveBasis
+    covariance: FloatArray
+    value: float
+    path: EvidencePath
+    largest_gain: float
+    """of any move that is left"""
+    n_rounds: int
+    converged: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """Posterior mode of the weights, and the likelihood's derivatives there."""
+
+    basis: ActiveBasis
+    phi: FloatArray
+    """columns of the basis"""
+    start_value: float
+    """log evidence before the search for thresholds"""
+    value: float
+    converged: bool
+    curvature: FloatArray
+    slope: FloatArray
+    height: float
+    """log likelihood at the mode"""
+
+    def steps(self, kind: str) -> list[tuple[str, float]]:
+        """The path's two steps to this mode, the first of this kind."""
+        return [(kind, self.start_value), (THRESHOLDS, self.value)]
+
+    def expansion(self, phi: FloatArray) -> Expansion:
+        """Second order in the weights of ``phi``, whose first columns are the model's."""
+        point = np.zeros(phi.shape[1])
+        point[: len(self.basis.weights)] = self.basis.weights
+        gram = Basis(phi).scatter(self.curvature)
+        return Expansion(gram, phi.T @ self.slope, point, self.height)
 
     @property
-    def value(self) -> float:
-        """What the best was judged by."""
-        return float(self.path[:, 1].max())
+    def posterior(self) -> WeightPosterior:
+        """Posterior of the weights in the expansion at the mode."""
+        return WeightPosterior(self.expansion(self.phi), self.basis.alpha)
 
 
-def first_model(
+@dataclass(frozen=True, eq=False)
+class _TrialBasis:
+    """Functions that the moves of a round choose from: the model's, then candidates."""
+
+    index: IntArray
+    phi: FloatArray
+    alpha: FloatArray
+    expansion: Expansion
+
+
+def first_basis(
     rows: NumberedRows, inside: IntArray, n_levels: int, alpha: float = _START_ALPHA
-) -> Relevant:
+) -> ActiveBasis:
     """Functions at the inputs ``inside``, with weights of zero and thresholds by the counts."""
     index = np.unique(inside)
     observed = np.bincount(rows.codes, rows.counts, minlength=n_levels).astype(float)
     likelihood, weights = OrdinalProbit.from_counts(observed), np.zeros(len(index))
-    return Relevant(index, np.full(len(index), alpha), weights, likelihood)
+    return ActiveBasis(index, np.full(len(index), alpha), weights, likelihood)
 
 
-def choose_width(
-    rows: NumberedRows,
-    model: Relevant,
-    limits: TrainingLimits,
-    rng: np.random.RandomState,
-    n_jobs: int | None,
-    families: Sequence[str],
-    known: Kernel | None = None,
-) -> ChosenWidth:
-    """Choose by the evidence of some rows over a grid, and of more rows around the best there.
+def train(
+    task: SparseTask, basis: ActiveBasis, *, grow: bool, report: Report = silent
+) -> TrainingResult:
+    """Improve ``basis`` until no move gains more than the tolerance.
 
-    Of several ``families`` of functions the one of the larger evidence at the end is chosen. Given
-    ``known``, the model's own kernel, many rows try its neighbours alone. All trials begin with
-    the functions of ``model``, or with those of the grid's best.
+    ``grow`` is the incremental algorithm (ISBOR); without it functions only leave (SBOR).
     """
-    enough = len(rows.codes) <= _FEW.n_rows
-    begun = [_Begun(type(known), model, known.length_scale)] if known is not None else []
-    if enough or not begun:
-        stage = _FEW if enough else replace(_FEW, refinements=())
-        starts = [_Begun(FAMILIES[family], model) for family in families]
-        found = _search(stage, rows, starts, limits, rng, n_jobs)
-        if enough:
-            return max(found, key=lambda each: each.value)
-        begun = [_Begun(type(each.kernel), each.model, each.kernel.length_scale) for each in found]
-    found = _search(_MANY, rows, begun, limits, rng, n_jobs)
-    return max(found, key=lambda each: each.value)
+    begin, tol = perf_counter(), task.limits.tol
+    converged, shrinking = False, not grow
+    mode = find_mode(task, basis, task.matrix.columns(basis.index))
+    path = mode.steps(START)
+
+    def tell(n_rounds: int, *, done: bool) -> None:
+        text = f"{len(mode.basis.index)} functions"
+        seconds = perf_counter() - begin
+        report(Progress("basis", n_rounds, None, mode.value, seconds, text, done))
+
+    for n_rounds in range(1, task.limits.max_rounds + 1):
+        trial = _trial_basis(task, mode, grow=grow)
+        here = WeightPosterior(trial.expansion, trial.alpha)
+        left = float(np.max(here.gains().gain))
+        step = None
+        if shrinking:  # each alone gains little while there are many of a kind
+            moved = shrink(trial.expansion, trial.alpha)
+            left = max(left, moved.values[-1] - here.value)
+            step = _mode_after(task, mode, trial, moved), moved
+            shrinking = step[0].value > mode.value or len(trial.alpha) > _SINGLE_MOVES_BELOW
+        elif left > tol:
+            step = _advance(task, mode, trial)
+        if left > tol and step is not None:
+            mode, moved = step
+            path += [*zip(moved.kinds, moved.values, strict=True), *mode.steps(LINEARISE)]
+        else:  # no move gains, or none gains what it promised
+            last, mode = mode.value, find_mode(task, mode.basis, mode.phi, _LAST_STEPS)
+            path += mode.steps(LINEARISE)
+            if mode.value - last <= tol:
+                converged = mode.converged
+                break
+        tell(n_rounds, done=False)
+    tell(n_rounds, done=True)
+    covariance = mode.posterior.covariance
+    steps = EvidencePath.of(path)
+    return TrainingResult(mode.basis, covariance, mode.value, steps, left, n_rounds, converged)
+
+
+def _advance(task: SparseTask, mode: Mode, trial: _TrialBasis) -> tuple[Mode, MoveSequence] | None:
+    """Take good moves, a quarter as many where they do not raise the evidence at the new mode.
+
+    A single move that does not gain what it promised is left out, and the others are tried
+    without it.
+    """
+    refused = np.zeros(len(trial.alpha), dtype=bool)
+    most = 2 * len(trial.alpha) + 50
+    for _ in range(_MOVE_ATTEMPTS):
+        moved = _moves(task, trial, most, refused)
+        if not moved.kinds:
+            break
+        new = _mode_after(task, mode, trial, moved)
+        if new.value > mode.value:
+            return new, moved
+        if len(moved.kinds) == 1:
+            refused[moved.places] = True
+        most = max(1, min(len(moved.kinds), 64) // 4)
+    return None
+
+
+def _moves(task: SparseTask, trial: _TrialBasis, most: int, refused: BoolArray) -> MoveSequence:
+    size = int(np.isfinite(trial.alpha).sum())
+    adds = max(0, min(max(size, _FEWEST_ADDS), _MOST_ADDS, task.limits.max_basis - size))
+    limits = {"max_adds": adds, "max_moves": most}
+    return improve(trial.expansion, trial.alpha, task.limits.tol / 10, **limits, frozen=refused)
+
+
+def _mode_after(task: SparseTask, mode: Mode, trial: _TrialBasis, moved: MoveSequence) -> Mode:
+    """The mode of the basis that some moves lead to."""
+    posterior = moved.posterior
+    keep = posterior.inside
+    weights, alpha = posterior.mean[keep], posterior.alpha[keep]
+    basis = ActiveBasis(trial.index[keep], alpha, weights, mode.basis.likelihood)
+    return find_mode(task, basis, trial.phi[:, keep])
+
+
+# ------------------------------------------------------------------- mode and thresholds
+
+
+def find_mode(
+    task: SparseTask, basis: ActiveBasis, phi: FloatArray, steps: int = _ROUND_STEPS
+) -> Mode:
+    """Find the mode of the weights, and then the thresholds, in so many steps of a search."""
+    prior = np.diag(1 / basis.alpha)
+    problem = Problem(prior, Basis(phi), task.y, basis.likelihood, task.counts)
+    start = Start(None, basis.alpha * basis.weights)  # type: ignore[arg-type]
+    first = _evaluate(problem, start)
+    best = _best_thresholds(problem, basis.likelihood, first, steps)
+    likelihood = basis.likelihood.clone_with_theta(best.theta)
+    smoothed = best.found.smoothed
+    return Mode(
+        replace(basis, weights=best.found.posterior.mean, likelihood=likelihood),
+        phi,
+        first.value,
+        best.value,
+        bool(best.found.converged),
+        -task.counts * smoothed.d2,
+        task.counts * smoothed.d1,
+        float(task.counts @ smoothed.value),
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Begun:
-    """Where the search among the widths of one family begins."""
+class _Evidence:
+    """Evidence at some thresholds, its gradient in them, and the mode behind it."""
 
-    family: type[Kernel]
-    model: Relevant
-    width: float | None = None
-
-
-def _search(
-    stage: _Stage,
-    rows: NumberedRows,
-    starts: Sequence[_Begun],
-    limits: TrainingLimits,
-    rng: np.random.RandomState,
-    n_jobs: int | None,
-) -> list[ChosenWidth]:
-    """Try widths of each family on some of the rows, the same for all: evidences are compared."""
-    inside = np.unique(np.concatenate([start.model.index for start in starts]))
-    first = np.flatnonzero(np.isin(rows.latent, inside))
-    few = rows.take(draw_candidates(len(rows.codes), stage.n_rows, first, rng))
-    place = places(few.first_row, rows.first_row)
-    always = np.searchsorted(place, inside)
-    offered = draw_candidates(len(few.inputs), stage.n_candidates, always, rng)
-    bound = stage.bound(limits)
-
-    def search(start: _Begun) -> ChosenWidth:
-        index = np.searchsorted(offered, np.searchsorted(place, start.model.index))
-        model = replace(start.model, index=index)
-
-        def trial(width: float) -> tuple[float, Trained | None]:
-            kernel = start.family(width)
-            if extreme(kernel, few.inputs) is not None:
-                return -np.inf, None
-            found = train(bound.task(few, offered, kernel), model, grow=True)
-            return found.value - _WIDTH_COST * len(found.model.index), found
-
-        width = _first_width(start.family, few.inputs) if start.width is None else start.width
-        found = search_width(trial, width, n_jobs, stage.grid, stage.refinements)
-        path = np.column_stack([found.widths, found.values])
-        best: Trained | None = found.model
-        reached = model if best is None else best.model
-        reached = replace(reached, index=place[offered[reached.index]])
-        on_all = len(few.codes) == len(rows.codes)
-        steps = best.path if best is not None and on_all else Path()
-        kernel = start.family(found.best)
-        return ChosenWidth(kernel, reached, path, round(few.counts.sum()), steps)
-
-    return [search(start) for start in starts]
+    theta: FloatArray
+    value: float
+    gradient: FloatArray
+    found: Approximation
 
 
-def _first_width(family: type[Kernel], inputs: FloatArray) -> float:
-    """Where a grid of widths has its middle: some distance that two rows have."""
-    d = inputs.shape[1]  # differences of all features are added, or their squares
-    return float((np.sqrt(d) if family is RBF else 2 * d) * (spread(inputs) or 1.0))
+def _evaluate(problem: Problem, start: Start) -> _Evidence:
+    found = infer(problem, smoothing="mode", start=start)
+    evaluation = laplace_evidence(problem, found)
+    # The noise stays one: noise, thresholds and weights share one scale, which alpha sets.
+    gradient = evaluation.d_likelihood[1:]
+    return _Evidence(problem.likelihood.theta, evaluation.value, gradient, found)
 
 
-def whole_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float:
-    """Precision at which all functions together vary as much as the noise, on average.
+def _best_thresholds(
+    problem: Problem, likelihood: OrdinalProbit, first: _Evidence, steps: int
+) -> _Evidence:
+    """BFGS from ``first``; the best evaluation of all."""
+    best = last = first
+    low, high = likelihood.bounds[1:].T
 
-    What they have in common with a constant is left out: thresholds carry the offset. The paper's
-    0.001 for every one of them lets the latent function pass through all data, where the
-    likelihood has no curvature left and Laplace's evidence a false maximum.
+    def cost(free: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best, last
+        theta = np.concatenate([first.theta[:1], np.clip(free, low, high)])
+        if not np.array_equal(theta, last.theta):
+            at = replace(problem, likelihood=likelihood.clone_with_theta(theta))
+            last = replace(_evaluate(at, last.found.start), theta=theta)
+        if last.value > best.value:
+            best = last
+        return -last.value, -last.gradient * ((low <= free) & (free <= high))
+
+    inverse = _inverse_hessian(problem, likelihood, first)
+    options = {"maxiter": steps, "gtol": _FLAT_SLOPE, "hess_inv0": inverse}
+    minimize(cost, first.theta[1:], jac=True, method="BFGS", options=options)
+    return best
+
+
+def _inverse_hessian(problem: Problem, likelihood: OrdinalProbit, at: _Evidence) -> FloatArray:
+    """Inverse Hessian of the log joint density in the thresholds, the weights following them.
+
+    It lacks the part of the log determinant, so it is near the evidence's own, but not equal.
     """
-    some = inputs[:: max(1, len(inputs) // _LOOK_AT)]
-    phi = kernel(some, inputs[centres])
-    whole, varying = (np.einsum("ij,ij->", x, x) for x in (phi, phi - phi.mean(axis=0)))
-    return float(max(varying, _LEAST_VARYING * whole) / len(some)) or 1.0
+    own, cross = likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
+    follow = problem.projection.adjoint(cross.T)  # (M, r - 1)
+    profile = own - follow.T @ at.found.posterior.covary(follow)
+    size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
+    least = 1e-6 * max(float(np.trace(own)), 1.0)  # some directions the weights follow freely
+    inverse: FloatArray = (axes / np.maximum(size, least)) @ axes.T
+    return 0.5 * (inverse + inverse.T)
 
 
-def extreme(kernel: Any, centres: FloatArray) -> str | None:
-    """Say whether basis functions see one row each, or all rows alike."""
-    some = centres[:: max(1, len(centres) // _LOOK_AT)]
-    K = np.abs(kernel(some, some))
-    scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
-    alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
-    if len(alike) and alike.max() < _IDENTITY:
-        return "so narrow that every basis function sees its own row only: nothing carries over"
-    if len(alike) and alike.min() > _CONSTANT:
-        return "so wide that all basis functions are the same: predictions hardly depend on X"
-    return None
+# ---------------------------------------------------------------------------- candidates
+
+
+def _trial_basis(task: SparseTask, mode: Mode, *, grow: bool) -> _TrialBasis:
+    """The model's functions and, if it may grow, the best candidates unlike each other."""
+    chosen = _entrants(task, mode) if grow else np.empty(0, dtype=np.intp)
+    phi = np.column_stack([mode.phi, task.matrix.columns(chosen)]) if len(chosen) else mode.phi
+    alpha = np.concatenate([mode.basis.alpha, np.full(len(chosen), np.inf)])
+    index = np.concatenate([mode.basis.index, chosen])
+    return _TrialBasis(index, phi, alpha, mode.expansion(phi))
+
+
+def _entrants(task: SparseTask, mode: Mode) -> IntArray:
+    inside, limits = mode.basis.index, task.limits
+    gain = score_candidates(task.matrix, mode)
+    gain[inside] = 0.0
+    size = len(inside)
+    wanted = 2 * min(max(size, _FEWEST_ADDS), _MOST_ADDS) if size < limits.max_basis else 0
+    ranked = np.argsort(-gain, kind="stable")[: 8 * wanted]
+    ranked = ranked[gain[ranked] > limits.tol / 10]
+    sample = task.matrix.sample(ranked)
+    return ranked[distinct_columns(sample, task.matrix.sample(inside), wanted)]
+
+
+def distinct_columns(sample: FloatArray, inside: FloatArray, most: int) -> IntArray:
+    """Places of columns, in order, that add to the model something else than all before them.
+
+    Compared are the parts outside the span of the columns ``inside``: smooth functions are all
+    alike in the part that the model has already.
+    """
+    span = np.linalg.qr(inside)[0]
+    sample = sample - span @ (span.T @ sample)
+    norm = np.linalg.norm(sample, axis=0)
+    unit = sample / np.where(norm > 0, norm, 1.0)
+    cosine = np.abs(unit.T @ unit)
+    chosen: list[int] = []
+    for place in range(sample.shape[1]):
+        if len(chosen) < most and np.all(cosine[place, chosen] < _LARGEST_COSINE):
+            chosen.append(place)
+    return np.array(chosen, dtype=np.intp)
+
+
+def score_candidates(matrix: BasisMatrix, mode: Mode) -> FloatArray:
+    """Gain of adding each candidate: Q and S of eq. (20) in one pass over the columns."""
+    posterior = mode.posterior
+    weighted = mode.curvature[:, None] * mode.phi
+    gain = np.empty(matrix.n_candidates)
+    for part, block in matrix.blocks():
+        Q = block @ mode.slope  # at the mode, phi'C^-1 t is phi'delta
+        D = np.square(block) @ mode.curvature
+        S = D - posterior.explained((block @ weighted).T)
+        gain[part] = entry_gains(S, Q, D)
+    return gain
