@@ -127,3 +127,33 @@ def test_the_chance_of_a_low_mean_is_that_of_the_binomial():
     errors = np.array([0.0, 1.0])
     expected = stats.binom.cdf(8, 20, 0.5)
     assert_allclose(order.chance_below(errors, 8 / 20 + 1e-9), expected, atol=5e-3)
+
+
+def easy_items(name, data_home=None):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    return X, X[:, 0] + 0.1 * X[:, 1]
+
+
+def test_kernels_are_compared_and_averaged_on_the_same_pairs(monkeypatch):
+    monkeypatch.setattr(order, "load_items", easy_items)
+    found = order.compute_kernels(Cell("pyrimidines", 0, 1, "additive", 60))
+    assert list(found["kernels"]) == list(order.KERNELS["additive"])
+    evidence = {name: scores["evidence"] for name, scores in found["kernels"].items()}
+    assert found["best"] == max(evidence, key=evidence.get)
+    scores = [each["log_score"] for each in found["kernels"].values()]
+    # By Jensen an average of probabilities cannot be worse than the worst of them.
+    assert found["average"]["log_score"] <= max(scores)
+    assert all(each["zero_one"] < 0.15 for each in found["kernels"].values())
+
+
+def test_names_of_kernels_are_sums_of_their_terms():
+    kernel = order.kernel_of("add+rbf+own", 3)
+    assert str(kernel).count("+") == 2
+    assert len(kernel.theta) == 5
+
+
+def test_asking_goes_on_until_the_plan_is_done():
+    found = order.compute_active(Cell("sine", 0, 1, "default-random"))
+    sizes, errors = np.transpose(found["path"])
+    assert_array_equal(sizes, range(6, 61, 6))
+    assert errors[-1] < errors[0]

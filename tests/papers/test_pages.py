@@ -337,3 +337,25 @@ def test_pages_are_what_the_command_makes_of_the_results(page):
     assert f"Made by `python -m papers {page.stem}`" in text
     for line in made.splitlines():
         assert line.startswith("Made by") or line in text
+
+
+@pytest.mark.parametrize(
+    "name, some, row",
+    [
+        ("order-readings", {"trials": 200}, "200 13.69 +2.5 0.07% 3.27%"),
+        (
+            "order-kernels",
+            {"datasets": ["pyrimidines"]},
+            "rbf+own 20 0.1363 0.1315 0.3018 -39.04",
+        ),
+        ("order-kernels", {"models": ["grid"]}, "hyperparameters 16 0.1368 0.1363 0.1281"),
+        ("order-active", {}, "boston default 10.8 500 40% 67% 37% 37%"),
+        ("isbor-swd", {}, "random EP 100 0.4366 0.026 0.0058 0.4400 0.9120"),
+        ("isbor-models", {}, "in two halves 10 45.24±2.58"),
+    ],
+)
+def test_studies_show_the_figures_of_the_documentation(name, some, row, tmp_path):
+    """Figures that the scripts printed from the same fits before they became experiments."""
+    outcome = reproduce(name, output=RESULTS, pages=tmp_path, fits="none", **some)
+    lines = [" ".join(line.split()) for line in to_terminal(outcome.page).splitlines()]
+    assert any(row in line for line in lines), lines
