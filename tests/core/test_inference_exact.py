@@ -421,16 +421,13 @@ def test_an_evidence_without_digits_attracts_no_search():
     X, y = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
     likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.3)
     task = Task(X, RBF(1.0), likelihood, Identity(6), y, np.ones(6))
-    assert -20 < task.settle()[0] < 0
-
-    def spoiled(problem, found):
-        posterior = copy.copy(found.posterior)
-        posterior.definite = False
-        lost = replace(found, posterior=posterior, converged=False)
-        return replace(ep_evidence(problem, found), value=1e9, approximation=lost)
-
-    task = replace(task, objective=spoiled)
-    assert task.settle()[0] == task.evaluate(task.theta)[0] == -np.inf
+    value, found = task.value_and_posterior()
+    assert -20 < value == task.evaluate(task.theta).value < 0
+    posterior = copy.copy(found.posterior)
+    posterior.definite = False
+    lost = replace(found, posterior=posterior, converged=False)
+    spoiled = replace(ep_evidence(task.problem(), found), value=1e9, approximation=lost)
+    assert spoiled.usable_value == -np.inf
 
 
 @pytest.mark.parametrize("projection", [Differences([0, 1, 4, 2], [3, 2, 0, 5], 6), Identity(6)])

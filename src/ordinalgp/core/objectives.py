@@ -92,6 +92,11 @@ class Evaluation:
     slopes: Callable[[], Slopes]
     """dL/dK and dL/d likelihood.theta, (p,); to be called once"""
 
+    @property
+    def usable_value(self) -> float:
+        """The value, or minus infinity where rounding left nothing of it: a search turns away."""
+        return self.value if self.approximation.has_evidence else -np.inf
+
     @cached_property
     def _slopes(self) -> Slopes:
         return self.slopes()

@@ -138,7 +138,7 @@ class Task(KernelTask):
         """The objective at the task's own hyperparameters, without its gradient."""
         problem = self.problem()
         found = self.infer(problem, start)
-        return _value(_OBJECTIVES[self.objective][1](problem, found)), found
+        return _OBJECTIVES[self.objective][1](problem, found).usable_value, found
 
     prior_mean: ClassVar[float] = 0.0
 
@@ -175,12 +175,7 @@ class Task(KernelTask):
         found = _OBJECTIVES[self.objective][1](problem, task.infer(problem, start))
         slope = kernel_slope(task.kernel, self.X, found.upstream, problem.K, workspace)
         gradient = np.concatenate([slope, found.d_likelihood])
-        return Step(_value(found), gradient, found.approximation.start)
-
-
-def _value(evaluation: Evaluation) -> float:
-    """The objective; minus infinity where rounding left nothing of it, so that a search turns."""
-    return evaluation.value if evaluation.approximation.has_evidence else -np.inf
+        return Step(found.usable_value, gradient, found.approximation.start)
 
 
 def objective_named(inference: str, objective: str = "evidence") -> ObjectiveName:
