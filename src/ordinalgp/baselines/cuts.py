@@ -72,16 +72,13 @@ class CutModel:
             raise ValueError("the thresholds and the levels disagree")
 
 
-def without_zeros(centres: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Centres whose coefficients are not zero, at least one of them."""
-    used = coefficients != 0
-    used[0] |= not used.any()
-    return centres[used], coefficients[used]
-
-
 class CutClassifier(LevelClassifier):
-    """Base class of classifiers whose result is a :class:`CutModel`."""
+    """Base class of classifiers whose result is a :class:`CutModel`.
 
+    Subclasses have the parameter ``rank`` as well.
+    """
+
+    rank: Any
     kernel_: Any
     centres_: FloatArray
     coefficients_: FloatArray
@@ -94,6 +91,10 @@ class CutClassifier(LevelClassifier):
     def _check_parameters(self) -> None:
         if self.kernel is not None:
             check_kernel(self.kernel)
+        if isinstance(self.rank, str):
+            check_option("rank", self.rank, ("auto",))
+        elif self.rank is not None:
+            check_whole("rank", self.rank, least=1)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         X = self._check_inputs(X, reset=True)
@@ -135,16 +136,24 @@ class CutClassifier(LevelClassifier):
         # Not a search: margins that are fixed one by one need not be in order.
         return np.sum(self.latent(X)[:, None] > self.thresholds_, axis=1)
 
+    def _features(self, kernel: Any, X: FloatArray) -> Features:
+        """Features of distinct rows, of the rank that the parameter asks for."""
+        most = None if len(X) <= _EXACT_ROWS else _AUTO_RANK
+        most = most if self.rank == "auto" else self.rank
+        return pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X), most)
 
-def kernel_features(kernel: Any, X: FloatArray, rank: Any) -> Features:
-    """Features of the rows, of the ``rank`` that the estimators' parameter asks for."""
-    most = rank if rank != "auto" else None if len(X) <= _EXACT_ROWS else _AUTO_RANK
-    return pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X), most)
 
+def kernel_expansion(
+    features: Features, X: FloatArray, weights: FloatArray, dual: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Centres among ``X`` and their coefficients, of a function with ``weights`` in features.
 
-def check_rank(rank: Any) -> None:
-    """Raise ValueError unless ``rank`` is "auto", None or a number."""
-    if isinstance(rank, str):
-        check_option("rank", rank, ("auto",))
-    elif rank is not None:
-        check_whole("rank", rank, least=1)
+    ``dual`` has the coefficients of all rows, which hold where the features are complete. Zeros
+    are left out, but one centre stays.
+    """
+    centres, coefficients = X, dual
+    if not features.complete:
+        centres, coefficients = X[features.pivots], features.expansion(weights)
+    used = coefficients != 0
+    used[0] |= not used.any()
+    return centres[used], coefficients[used]

@@ -7,14 +7,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ordinalgp._typing import FINITE, Axes, FloatArray
-from ordinalgp.baselines.cuts import (
-    CutClassifier,
-    CutModel,
-    LevelRows,
-    check_rank,
-    kernel_features,
-    without_zeros,
-)
+from ordinalgp.baselines.cuts import CutClassifier, CutModel, LevelRows, kernel_expansion
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import check_number
@@ -116,11 +109,10 @@ class KernelDiscriminantOrdinal(CutClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("regularization", self.regularization, above=0)
-        check_rank(self.rank)
 
     def _solve(self, data: LevelRows) -> DiscriminantModel:
         rows = data.rows
-        features = kernel_features(data.kernel, rows.inputs, self.rank)
+        features = self._features(data.kernel, rows.inputs)
         G, copies = features.matrix, np.bincount(rows.latent, rows.counts).astype(float)
         mean, within = _moments(G[rows.latent], data.codes, rows.counts)
         S = G.T @ (copies[:, None] * G)
@@ -129,16 +121,10 @@ class KernelDiscriminantOrdinal(CutClassifier):
         cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
         if not weights.any():
             cuts = _around_the_median(np.bincount(data.codes, rows.counts).astype(float))
-        if features.complete:
-            centres, coefficients = rows.inputs, copies * (G @ direction)
-        else:
-            centres, coefficients = rows.inputs[features.pivots], features.expansion(weights)
-        return DiscriminantModel(
-            data.kernel,
-            *without_zeros(centres, coefficients),
-            data.thresholds(cuts),
-            float(np.min(np.diff(mean @ weights))),
-        )
+        dual = copies * (G @ direction)
+        expansion = kernel_expansion(features, rows.inputs, weights, dual)
+        separation = float(np.min(np.diff(mean @ weights)))
+        return DiscriminantModel(data.kernel, *expansion, data.thresholds(cuts), separation)
 
     def _publish(self, model: Any) -> None:
         super()._publish(model)
