@@ -134,42 +134,18 @@ def entry_gains(S: FloatArray, Q: FloatArray, D: FloatArray) -> FloatArray:
 
 
 def best_moves(alpha: FloatArray, S: FloatArray, Q: FloatArray, beta: FloatArray) -> Gains:
-    """Closed form of eq. (21) and the gain of going there; beta = (alpha - S) / alpha."""
-    inside, excess = np.isfinite(alpha), Q**2 - beta * S
+    """Closed form of eq. (21) and the gain of going there; beta = (alpha - S) / alpha.
+
+    The change of eq. (20) is the same for all moves, where 1 / alpha is zero outside the model.
+    """
+    excess = Q**2 - beta * S
     wanted = (excess > 0) & (S > 0)
     target = np.full_like(alpha, np.inf)
     np.divide(S**2, excess, out=target, where=wanted)
     target[wanted] = np.clip(target[wanted], *_ALPHA_RANGE)
-    gain = np.zeros_like(alpha)
-    for which, rule in (
-        (wanted & ~inside, _gain_of_adding),
-        (wanted & inside, _gain_of_changing),
-        (~wanted & inside, _gain_of_deleting),
-    ):
-        parts = (x[which] for x in (S, Q, beta, alpha, target))
-        gain[which] = rule(*parts)
-    return Gains(gain, target)
-
-
-def _gain_of_adding(
-    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
-) -> FloatArray:
-    # ((Q^2 - S)/S + log(S/Q^2))/2 at the best alpha; this form holds where it is clipped, too.
-    return 0.5 * (Q**2 / (target + S) - np.log1p(S / target))
-
-
-def _gain_of_changing(
-    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
-) -> FloatArray:
     change = 1 / target - 1 / alpha
-    grown = beta + S / target  # 1 + S change
-    return 0.5 * (Q**2 * change / grown - np.log(grown))
-
-
-def _gain_of_deleting(
-    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
-) -> FloatArray:
-    return 0.5 * (-(Q**2) / (alpha * beta) - np.log(beta))
+    growth = beta + S / target  # 1 + S change
+    return Gains(0.5 * (Q**2 * change / growth - np.log(growth)), target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,17 +184,12 @@ def improve(
             break
         after = now.alpha.copy()
         after[best] = found.alpha[best]
-        kinds.append(_kind(now.alpha[best], after[best]))
+        left = DELETE if np.isinf(after[best]) else RE_ESTIMATE
+        kinds.append(ADD if np.isinf(now.alpha[best]) else left)
         places.append(best)
         now = WeightPosterior(expansion, after)
         values.append(now.value)
     return MoveSequence(now, kinds, places, values)
-
-
-def _kind(before: float, after: float) -> str:
-    if np.isinf(before):
-        return ADD
-    return DELETE if np.isinf(after) else RE_ESTIMATE
 
 
 def shrink(expansion: Expansion, alpha: FloatArray) -> MoveSequence:

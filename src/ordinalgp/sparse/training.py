@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray, IntArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.objectives import laplace_evidence
@@ -25,7 +25,7 @@ from ordinalgp.core.projections import Basis
 from ordinalgp.models.training_rows import NumberedRows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, Report, silent
-from ordinalgp.sparse.basis_matrix import BasisMatrix, basis_matrix
+from ordinalgp.sparse.basis_matrix import BasisMatrix
 from ordinalgp.sparse.moves import (
     Expansion,
     MoveSequence,
@@ -71,7 +71,8 @@ class SparseTask:
         cls, rows: NumberedRows, candidates: IntArray, kernel: Any, limits: TrainingLimits
     ) -> Self:
         """The training on ``rows`` with functions at ``candidates``."""
-        matrix = basis_matrix(rows, candidates, kernel, _MATRIX_SHARE * limits.memory)
+        memory = _MATRIX_SHARE * limits.memory
+        matrix = BasisMatrix(kernel, rows.observed, rows.inputs[candidates], memory)
         return cls(matrix, rows.codes, rows.counts, limits)
 
 
@@ -229,9 +230,11 @@ def _advance(task: SparseTask, mode: Mode, trial: _TrialBasis) -> tuple[Mode, Mo
     without it.
     """
     refused = np.zeros(len(trial.alpha), dtype=bool)
-    most = 2 * len(trial.alpha) + 50
+    most, size = 2 * len(trial.alpha) + 50, len(mode.basis.index)
+    adds = max(0, min(max(size, _FEWEST_ADDS), _MOST_ADDS, task.limits.max_basis - size))
     for _ in range(_MOVE_ATTEMPTS):
-        moved = _moves(task, trial, most, refused)
+        tol, limits = task.limits.tol / 10, {"max_adds": adds, "max_moves": most}
+        moved = improve(trial.expansion, trial.alpha, tol, **limits, frozen=refused)
         if not moved.kinds:
             break
         new = _mode_after(task, mode, trial, moved)
@@ -241,13 +244,6 @@ def _advance(task: SparseTask, mode: Mode, trial: _TrialBasis) -> tuple[Mode, Mo
             refused[moved.places] = True
         most = max(1, min(len(moved.kinds), 64) // 4)
     return None
-
-
-def _moves(task: SparseTask, trial: _TrialBasis, most: int, refused: BoolArray) -> MoveSequence:
-    size = int(np.isfinite(trial.alpha).sum())
-    adds = max(0, min(max(size, _FEWEST_ADDS), _MOST_ADDS, task.limits.max_basis - size))
-    limits = {"max_adds": adds, "max_moves": most}
-    return improve(trial.expansion, trial.alpha, task.limits.tol / 10, **limits, frozen=refused)
 
 
 def _mode_after(task: SparseTask, mode: Mode, trial: _TrialBasis, moved: MoveSequence) -> Mode:
@@ -269,12 +265,11 @@ def find_mode(
     prior = np.diag(1 / basis.alpha)
     problem = Problem(prior, Basis(phi), task.y, basis.likelihood, task.counts)
     start = Start(None, basis.alpha * basis.weights)  # type: ignore[arg-type]
-    first = _evaluate(problem, start)
-    best = _best_thresholds(problem, basis.likelihood, first, steps)
-    likelihood = basis.likelihood.clone_with_theta(best.theta)
+    first = _evaluate(problem, basis.likelihood, start)
+    best = _best_thresholds(problem, first, steps)
     smoothed = best.found.smoothed
     return Mode(
-        replace(basis, weights=best.found.posterior.mean, likelihood=likelihood),
+        replace(basis, weights=best.found.posterior.mean, likelihood=best.likelihood),
         phi,
         first.value,
         best.value,
@@ -287,51 +282,52 @@ def find_mode(
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """Evidence at some thresholds, its gradient in them, and the mode behind it."""
+    """Evidence of a likelihood, its gradient in the thresholds, and the mode behind it."""
 
-    theta: FloatArray
+    likelihood: OrdinalProbit
     value: float
     gradient: FloatArray
     found: Approximation
 
 
-def _evaluate(problem: Problem, start: Start) -> _Evidence:
+def _evaluate(problem: Problem, likelihood: OrdinalProbit, start: Start) -> _Evidence:
+    problem = replace(problem, likelihood=likelihood)
     found = infer(problem, smoothing="mode", start=start)
     evaluation = laplace_evidence(problem, found)
     # The noise stays one: noise, thresholds and weights share one scale, which alpha sets.
-    gradient = evaluation.d_likelihood[1:]
-    return _Evidence(problem.likelihood.theta, evaluation.value, gradient, found)
+    return _Evidence(likelihood, evaluation.value, evaluation.d_likelihood[1:], found)
 
 
-def _best_thresholds(
-    problem: Problem, likelihood: OrdinalProbit, first: _Evidence, steps: int
-) -> _Evidence:
+def _best_thresholds(problem: Problem, first: _Evidence, steps: int) -> _Evidence:
     """BFGS from ``first``; the best evaluation of all."""
     best = last = first
-    low, high = likelihood.bounds[1:].T
+    begin = first.likelihood.theta
+    low, high = first.likelihood.bounds[1:].T
 
     def cost(free: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best, last
-        theta = np.concatenate([first.theta[:1], np.clip(free, low, high)])
-        if not np.array_equal(theta, last.theta):
-            at = replace(problem, likelihood=likelihood.clone_with_theta(theta))
-            last = replace(_evaluate(at, last.found.start), theta=theta)
+        if np.array_equal(free, begin[1:]):
+            last = first
+        else:
+            theta = np.concatenate([begin[:1], np.clip(free, low, high)])
+            likelihood = first.likelihood.clone_with_theta(theta)
+            last = _evaluate(problem, likelihood, last.found.start)
         if last.value > best.value:
             best = last
         return -last.value, -last.gradient * ((low <= free) & (free <= high))
 
-    inverse = _inverse_hessian(problem, likelihood, first)
-    options = {"maxiter": steps, "gtol": _FLAT_SLOPE, "hess_inv0": inverse}
-    minimize(cost, first.theta[1:], jac=True, method="BFGS", options=options)
+    options = {"maxiter": steps, "gtol": _FLAT_SLOPE, "hess_inv0": _inverse_hessian(problem, first)}
+    minimize(cost, begin[1:], jac=True, method="BFGS", options=options)
     return best
 
 
-def _inverse_hessian(problem: Problem, likelihood: OrdinalProbit, at: _Evidence) -> FloatArray:
+def _inverse_hessian(problem: Problem, at: _Evidence) -> FloatArray:
     """Inverse Hessian of the log joint density in the thresholds, the weights following them.
 
     It lacks the part of the log determinant, so it is near the evidence's own, but not equal.
     """
-    own, cross = likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
+    mean = at.found.at.mean
+    own, cross = at.likelihood.threshold_curvature(problem.y, mean, problem.counts)
     follow = problem.projection.adjoint(cross.T)  # (M, r - 1)
     profile = own - follow.T @ at.found.posterior.covary(follow)
     size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
@@ -383,7 +379,10 @@ def distinct_columns(sample: FloatArray, inside: FloatArray, most: int) -> IntAr
 
 
 def score_candidates(matrix: BasisMatrix, mode: Mode) -> FloatArray:
-    """Gain of adding each candidate: Q and S of eq. (20) in one pass over the columns."""
+    """Gain of adding each candidate, from its Q and S, in one pass over the columns.
+
+    Q and S are the quantities that [Li18]_ defines without a number between eqs. (20) and (21).
+    """
     posterior = mode.posterior
     weighted = mode.curvature[:, None] * mode.phi
     gain = np.empty(matrix.n_candidates)
