@@ -1,7 +1,7 @@
 """Choice of the basis functions' width, and of their family, by evidence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -41,6 +41,8 @@ class WidthStage:
     """powers of two of the width to start from"""
     refinements: tuple[float, ...]
     """steps to both sides of the best, as powers of two"""
+    from_distances: bool = False
+    """start from a typical distance of two rows, not from the kernel's own width"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class WidthSettings:
     """
 
     coarse: WidthStage = WidthStage(
-        2000, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25)
+        2000, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25), from_distances=True
     )
     """a grid over few rows"""
     fine: WidthStage = WidthStage(8000, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
@@ -71,51 +73,20 @@ class WidthSettings:
     """rows over those of the last choice, from which on the width is chosen again; not quite two,
     as halves may be unequal"""
 
-    def limits(self, stage: WidthStage, limits: TrainingLimits) -> TrainingLimits:
-        """Limits of a trial, tighter than those of the final training: many widths are tried."""
-        basis = min(stage.max_basis, limits.max_basis)
-        tol = max(limits.tol, self.tol)
-        return replace(limits, tol=tol, max_rounds=self.max_rounds, max_basis=basis)
-
 
 @dataclass(frozen=True, eq=False)
 class WidthChoice:
-    """The best width's kernel and basis, with all widths that were tried."""
+    """A kernel and a basis: given ones, or those of the best width among all that were tried."""
 
     kernel: Kernel
     basis: ActiveBasis
     """its index counts all inputs"""
-    path: FloatArray
+    path: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
     """widths, ascending, and the criterion of each, (k, 2)"""
-    n_rows: int
+    n_rows: int = 0
     """rows that chose, copies counted"""
-    steps: EvidencePath
+    steps: EvidencePath = field(default_factory=EvidencePath.of)
     """of the best width's training, if that was on all rows"""
-
-    @classmethod
-    def given(cls, kernel: Kernel, basis: ActiveBasis) -> "WidthChoice":
-        """A kernel that is kept as it is."""
-        return cls(kernel, basis, np.empty((0, 2)), 0, EvidencePath.of())
-
-    @property
-    def value(self) -> float:
-        """Criterion of the best width."""
-        return float(self.path[:, 1].max())
-
-
-@dataclass(frozen=True, eq=False)
-class WidthStart:
-    """Start of the search among the widths of one family."""
-
-    family: type[Kernel]
-    basis: ActiveBasis
-    width: float | None = None
-    """None: a typical distance between two rows"""
-
-    @classmethod
-    def at(cls, kernel: Kernel, basis: ActiveBasis) -> "WidthStart":
-        """The start at a kernel's own width."""
-        return cls(type(kernel), basis, kernel.length_scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,24 +121,16 @@ class WidthSearch:
         ``known``, the kernel of the model so far, the fine stage tries its neighbours alone. All
         trials begin with the functions of ``basis``, or with those of the grid's best.
         """
-        coarse, few_rows = self.settings.coarse, len(rows.codes) <= self.settings.coarse.n_rows
-        starts = [WidthStart(FAMILIES[family], basis) for family in families]
-        if few_rows:
-            return self._best(coarse, rows, starts)
-        if known is not None:
-            starts = [WidthStart.at(known, basis)]
-        else:
-            found = self.compare(replace(coarse, refinements=()), rows, starts)
-            starts = [WidthStart.at(each.kernel, each.basis) for each in found]
-        return self._best(self.settings.fine, rows, starts)
-
-    def _best(
-        self, stage: WidthStage, rows: NumberedRows, starts: Sequence[WidthStart]
-    ) -> WidthChoice:
-        return max(self.compare(stage, rows, starts), key=lambda each: each.value)
+        stage = self.settings.coarse
+        starts = [WidthChoice(FAMILIES[family](), basis) for family in families]
+        if len(rows.codes) > stage.n_rows:
+            given = None if known is None else [WidthChoice(known, basis)]
+            starts = given or self.compare(replace(stage, refinements=()), rows, starts)
+            stage = self.settings.fine
+        return max(self.compare(stage, rows, starts), key=lambda each: each.path[:, 1].max())
 
     def compare(
-        self, stage: WidthStage, rows: NumberedRows, starts: Sequence[WidthStart]
+        self, stage: WidthStage, rows: NumberedRows, starts: Sequence[WidthChoice]
     ) -> list[WidthChoice]:
         """The best width of each family, on the same rows, as evidences are compared."""
         inside = np.unique(np.concatenate([start.basis.index for start in starts]))
@@ -176,25 +139,30 @@ class WidthSearch:
         place = places(few.first_row, rows.first_row)
         always = np.searchsorted(place, inside)
         offered = draw_candidates(len(few.inputs), stage.n_candidates, always, self.rng)
-        limits = self.settings.limits(stage, self.limits)
+        limits = replace(  # of a trial, tighter than those of the final training
+            self.limits,
+            tol=max(self.limits.tol, self.settings.tol),
+            max_rounds=self.settings.max_rounds,
+            max_basis=min(self.limits.max_basis, stage.max_basis),
+        )
         task = _StageTask(few, offered, place[offered], limits, self.settings.cost_per_function)
-        return [self._search(stage, task, start, rows) for start in starts]
+        found = [self._search(stage, task, start) for start in starts]
+        on_all_rows = len(few.codes) == len(rows.codes)
+        return found if on_all_rows else [replace(each, steps=EvidencePath.of()) for each in found]
 
-    def _search(
-        self, stage: WidthStage, task: "_StageTask", start: WidthStart, rows: NumberedRows
-    ) -> WidthChoice:
+    def _search(self, stage: WidthStage, task: "_StageTask", start: WidthChoice) -> WidthChoice:
         """The best width of one family."""
+        family, width = type(start.kernel), start.kernel.length_scale
+        if stage.from_distances:
+            width = _typical_distance(family, task.rows.inputs)
         basis = replace(start.basis, index=np.searchsorted(task.place, start.basis.index))
-        width = start.width or _typical_distance(start.family, task.rows.inputs)
-        path, best = self.maximise(partial(task.trial, start.family, basis), width, stage)
+        path, best = self.maximise(partial(task.trial, family, basis), width, stage)
         steps = EvidencePath.of()
         if best.result is not None:
-            basis = best.result.basis
-            on_all_rows = len(task.rows.codes) == len(rows.codes)
-            steps = best.result.path if on_all_rows else steps
+            basis, steps = best.result.basis, best.result.path
         basis = replace(basis, index=task.place[basis.index])
-        kernel, n_rows = start.family(best.width), round(task.rows.counts.sum())
-        return WidthChoice(kernel, basis, path, n_rows, steps)
+        n_rows = round(task.rows.counts.sum())
+        return WidthChoice(family(best.width), basis, path, n_rows, steps)
 
     def maximise(
         self, trial: Callable[[float], tuple[float, Any]], start: float, stage: WidthStage
