@@ -13,7 +13,7 @@ from ordinalgp.core.linalg import Features, pivoted_cholesky
 from ordinalgp.models.base import Fitted, LevelClassifier
 from ordinalgp.models.exact import check_rows
 from ordinalgp.models.training_rows import NumberedRows, numbered_rows
-from ordinalgp.validation.options import check_kernel, check_option, check_whole
+from ordinalgp.validation.options import check_kernel, check_limit
 from ordinalgp.validation.weights import check_weights
 
 _PREDICT_BLOCK = 2**22  # numbers in one block of kernel values: 32 MB
@@ -79,10 +79,6 @@ class CutClassifier(LevelClassifier):
     """
 
     rank: Any
-    kernel_: Any
-    centres_: FloatArray
-    coefficients_: FloatArray
-    thresholds_: FloatArray
 
     @abstractmethod
     def _solve(self, data: LevelRows) -> CutModel:
@@ -91,10 +87,7 @@ class CutClassifier(LevelClassifier):
     def _check_parameters(self) -> None:
         if self.kernel is not None:
             check_kernel(self.kernel)
-        if isinstance(self.rank, str):
-            check_option("rank", self.rank, ("auto",))
-        elif self.rank is not None:
-            check_whole("rank", self.rank, least=1)
+        check_limit("rank", self.rank)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         X = self._check_inputs(X, reset=True)
@@ -111,7 +104,7 @@ class CutClassifier(LevelClassifier):
         data = LevelRows(rows, len(X), kernel, len(levels.categories))
         return Fitted(self._signature(levels), self._solve(data))
 
-    def _publish(self, model: Any) -> None:
+    def _publish(self, model: CutModel) -> None:
         self.kernel_, self.centres_ = model.kernel, model.centres
         self.coefficients_, self.thresholds_ = model.coefficients, model.thresholds
 

@@ -1,6 +1,6 @@
 """Support vector ordinal regression: ``OrdinalSVC``, and ``IncrementalOrdinalSVC``."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from ordinalgp._typing import Axes, FloatArray, IntArray
 from ordinalgp.baselines.cuts import CutClassifier, CutModel, LevelRows, kernel_expansion
 from ordinalgp.baselines.soft_margin import margins, solve_margins
-from ordinalgp.models.base import Fitted, restore_on_error
+from ordinalgp.models.base import Fitted, learn_further
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
@@ -337,12 +337,7 @@ class IncrementalOrdinalSVC(OrdinalSVC):
         self
             The fitted estimator itself.
         """
-        with restore_on_error(self):
-            self._check_parameters()
-            if self.__sklearn_is_fitted__():
-                self._keep(self._with_rows(X, y, sample_weight))
-            else:
-                self._keep(self._learn(X, y, sample_weight, classes))
+        learn_further(self, X, y, sample_weight, classes)
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
@@ -355,10 +350,8 @@ class IncrementalOrdinalSVC(OrdinalSVC):
         rng = check_random_state(self.random_state)
         some = rng.permutation(new)[: self.chunk_size]
         data = LevelRows(rows, seen + len(X), model.kernel, len(self.categories_))
-        signature = replace(
-            self._result.signature, classes=np.unique(self.categories_[data.observed])
-        )
-        return Fitted(signature, self._grow(data, np.union1d(support, some), rng))
+        grown = self._grow(data, np.union1d(support, some), rng)
+        return Fitted(self._later_signature(codes), grown)
 
     def _grow(
         self, data: LevelRows, working: IntArray, rng: np.random.RandomState

@@ -41,8 +41,6 @@ class BasisMatrix:
     def sample(self, index: IntArray) -> FloatArray:
         """Some rows of these columns, enough to see which of them are alike."""
         some = self._rows[:: max(1, len(self._rows) // _SAMPLE_ROWS)]
-        if not len(index):  # not every kernel takes none
-            return np.empty((len(some), 0))
         columns: FloatArray = self._kernel(some, self._centres[index])
         return columns
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.models.base import Fitted, OrdinalClassifier, restore_on_error
+from ordinalgp.models.base import Fitted, OrdinalClassifier, learn_further
 from ordinalgp.models.exact import check_rows
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows, numbered_rows
 from ordinalgp.persistence import saved_as
@@ -21,7 +21,13 @@ from ordinalgp.sparse import training
 from ordinalgp.sparse.basis_matrix import draw_candidates, extreme_width, joint_precision
 from ordinalgp.sparse.width import FAMILIES, WidthChoice, WidthSearch, WidthSettings
 from ordinalgp.validation.memory import check_bytes
-from ordinalgp.validation.options import check_kernel, check_number, check_option, check_whole
+from ordinalgp.validation.options import (
+    check_kernel,
+    check_limit,
+    check_number,
+    check_option,
+    check_whole,
+)
 from ordinalgp.validation.weights import check_weights
 
 _MOST_CANDIDATES = 2000
@@ -259,10 +265,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         if self.max_basis is not None:
             check_whole("max_basis", self.max_basis, least=1)
         check_bytes("memory_limit", self.memory_limit)
-        if isinstance(self.candidates, str):
-            check_option("candidates", self.candidates, ("auto",))
-        elif self.candidates is not None:
-            check_whole("candidates", self.candidates, least=1)
+        check_limit("candidates", self.candidates)
         check_whole("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, above=0)
 
@@ -295,7 +298,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         start = WidthChoice(kernel, training.first_basis(rows, first, n_levels))
         if self._families:
             start = search.choose(rows, start.basis, self._families)
-        model = self._train(rows, len(X), search, start, from_all=self.training == "batch")
+        model = self._train(rows, len(X), search, start, batch=self.training == "batch")
         return Fitted(self._signature(levels), model)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -318,12 +321,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         self
             The fitted estimator itself.
         """
-        with restore_on_error(self):
-            self._check_parameters()
-            if self.__sklearn_is_fitted__():
-                self._keep(self._with_rows(X, y, sample_weight))
-            else:
-                self._keep(self._learn(X, y, sample_weight, classes))
+        learn_further(self, X, y, sample_weight, classes)
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
@@ -341,20 +339,13 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
             enough = model.width_rows >= settings.coarse.n_rows and type(kernel) in kinds
             known = kernel if enough else None
             start = search.choose(rows, basis, self._families, known)
-        classes = np.unique(self.categories_[np.unique(rows.codes)])
-        signature = replace(self._result.signature, classes=classes)
-        return Fitted(signature, self._train(rows, seen + len(X), search, start))
+        model = self._train(rows, seen + len(X), search, start, batch=False)
+        return Fitted(self._later_signature(codes), model)
 
     def _train(
-        self,
-        rows: NumberedRows,
-        n_rows_seen: int,
-        search: WidthSearch,
-        start: WidthChoice,
-        *,
-        from_all: bool = False,
+        self, rows: NumberedRows, seen: int, search: WidthSearch, start: WidthChoice, *, batch: bool
     ) -> SparseModel:
-        """Train from a kernel and a basis, or from the functions of all candidates."""
+        """Train from a kernel and a basis, or from the functions of all candidates in a batch."""
         most = _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
         candidates = draw_candidates(len(rows.inputs), most, start.basis.index, search.rng)
         kernel = start.kernel
@@ -364,7 +355,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
             warn_user(text, UserWarning)
         basis = replace(start.basis, index=np.searchsorted(candidates, start.basis.index))
         path = start.steps
-        if from_all:
+        if batch:
             places, n_levels = np.arange(len(candidates)), basis.likelihood.n_levels
             alpha = joint_precision(kernel, rows.inputs, candidates)
             basis = training.first_basis(rows, places, n_levels, alpha)
@@ -380,7 +371,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
             )
         return SparseModel(
             rows,
-            n_rows_seen,
+            seen,
             candidates,
             kernel,
             found.basis,

@@ -161,16 +161,9 @@ class MoveSequence:
 
 
 def improve(
-    expansion: Expansion,
-    alpha: FloatArray,
-    tol: float,
-    *,
-    max_adds: int,
-    max_moves: int,
-    frozen: BoolArray,
+    now: WeightPosterior, tol: float, *, max_adds: int, max_moves: int, frozen: BoolArray
 ) -> MoveSequence:
     """Take the best move, again and again, until none gains more than ``tol``."""
-    now = WeightPosterior(expansion, alpha.copy())
     kinds: list[str] = []
     places: list[int] = []
     values: list[float] = []
@@ -187,19 +180,18 @@ def improve(
         left = DELETE if np.isinf(after[best]) else RE_ESTIMATE
         kinds.append(ADD if np.isinf(now.alpha[best]) else left)
         places.append(best)
-        now = WeightPosterior(expansion, after)
+        now = WeightPosterior(now.expansion, after)
         values.append(now.value)
     return MoveSequence(now, kinds, places, values)
 
 
-def shrink(expansion: Expansion, alpha: FloatArray) -> MoveSequence:
+def shrink(old: WeightPosterior) -> MoveSequence:
     """Re-estimate all precisions at once, and delete those that the evidence sends to infinity.
 
     MacKay's fixed point alpha = (1 - alpha Sigma_jj)/mu_j^2; where the evidence would fall, the
     EM step alpha = 1/(mu_j^2 + Sigma_jj), under which it cannot.
     """
-    old = WeightPosterior(expansion, alpha)
-    inside, mean = old.inside, old.mean[old.inside]
+    alpha, inside, mean = old.alpha, old.inside, old.mean[old.inside]
     var = np.diagonal(old.covariance)
     known: FloatArray = np.clip(1.0 - alpha[inside] * var, 0.0, 1.0)
     for share, extra in ((known, 0 * var), (np.ones_like(var), var)):
@@ -210,7 +202,7 @@ def shrink(expansion: Expansion, alpha: FloatArray) -> MoveSequence:
         if not np.isfinite(after).any():  # a model has at least one function
             strongest = inside[np.argmax(np.abs(mean))]
             after[strongest] = alpha[strongest]
-        new = WeightPosterior(expansion, after)
+        new = WeightPosterior(old.expansion, after)
         if new.value >= old.value:
             break
     best = _without_useless(new)

@@ -164,8 +164,7 @@ class _TrialBasis:
 
     index: IntArray
     phi: FloatArray
-    alpha: FloatArray
-    expansion: Expansion
+    posterior: WeightPosterior
 
 
 def first_basis(
@@ -197,14 +196,13 @@ def train(
 
     for n_rounds in range(1, task.limits.max_rounds + 1):
         trial = _trial_basis(task, mode, grow=grow)
-        here = WeightPosterior(trial.expansion, trial.alpha)
-        left = float(np.max(here.gains().gain))
+        left = float(np.max(trial.posterior.gains().gain))
         step = None
         if shrinking:  # each alone gains little while there are many of a kind
-            moved = shrink(trial.expansion, trial.alpha)
-            left = max(left, moved.values[-1] - here.value)
+            moved = shrink(trial.posterior)
+            left = max(left, moved.values[-1] - trial.posterior.value)
             step = _mode_after(task, mode, trial, moved), moved
-            shrinking = step[0].value > mode.value or len(trial.alpha) > _SINGLE_MOVES_BELOW
+            shrinking = step[0].value > mode.value or len(trial.index) > _SINGLE_MOVES_BELOW
         elif left > tol:
             step = _advance(task, mode, trial)
         if left > tol and step is not None:
@@ -229,12 +227,12 @@ def _advance(task: SparseTask, mode: Mode, trial: _TrialBasis) -> tuple[Mode, Mo
     A single move that does not gain what it promised is left out, and the others are tried
     without it.
     """
-    refused = np.zeros(len(trial.alpha), dtype=bool)
-    most, size = 2 * len(trial.alpha) + 50, len(mode.basis.index)
+    refused = np.zeros(len(trial.index), dtype=bool)
+    most, size = 2 * len(trial.index) + 50, len(mode.basis.index)
     adds = max(0, min(max(size, _FEWEST_ADDS), _MOST_ADDS, task.limits.max_basis - size))
     for _ in range(_MOVE_ATTEMPTS):
-        tol, limits = task.limits.tol / 10, {"max_adds": adds, "max_moves": most}
-        moved = improve(trial.expansion, trial.alpha, tol, **limits, frozen=refused)
+        limits = {"max_adds": adds, "max_moves": most}
+        moved = improve(trial.posterior, task.limits.tol / 10, **limits, frozen=refused)
         if not moved.kinds:
             break
         new = _mode_after(task, mode, trial, moved)
@@ -345,7 +343,7 @@ def _trial_basis(task: SparseTask, mode: Mode, *, grow: bool) -> _TrialBasis:
     phi = np.column_stack([mode.phi, task.matrix.columns(chosen)]) if len(chosen) else mode.phi
     alpha = np.concatenate([mode.basis.alpha, np.full(len(chosen), np.inf)])
     index = np.concatenate([mode.basis.index, chosen])
-    return _TrialBasis(index, phi, alpha, mode.expansion(phi))
+    return _TrialBasis(index, phi, WeightPosterior(mode.expansion(phi), alpha))
 
 
 def _entrants(task: SparseTask, mode: Mode) -> IntArray:
@@ -356,6 +354,8 @@ def _entrants(task: SparseTask, mode: Mode) -> IntArray:
     wanted = 2 * min(max(size, _FEWEST_ADDS), _MOST_ADDS) if size < limits.max_basis else 0
     ranked = np.argsort(-gain, kind="stable")[: 8 * wanted]
     ranked = ranked[gain[ranked] > limits.tol / 10]
+    if not len(ranked):
+        return ranked
     sample = task.matrix.sample(ranked)
     return ranked[distinct_columns(sample, task.matrix.sample(inside), wanted)]
 
