@@ -20,14 +20,8 @@ from ordinalgp.runtime.warning import warn_user
 from ordinalgp.sparse import training
 from ordinalgp.sparse.basis_matrix import draw_candidates, extreme_width, joint_precision
 from ordinalgp.sparse.width import FAMILIES, WidthChoice, WidthSearch, WidthSettings
+from ordinalgp.validation import options
 from ordinalgp.validation.memory import check_bytes
-from ordinalgp.validation.options import (
-    check_kernel,
-    check_limit,
-    check_number,
-    check_option,
-    check_whole,
-)
 from ordinalgp.validation.weights import check_weights
 
 _MOST_CANDIDATES = 2000
@@ -258,16 +252,16 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
 
     def _check_parameters(self) -> None:
         if isinstance(self.kernel, str):
-            check_option("kernel", self.kernel, (*FAMILIES, "auto"))
+            options.check_option("kernel", self.kernel, (*FAMILIES, "auto"))
         elif self.kernel is not None:
-            check_kernel(self.kernel)
-        check_option("training", self.training, ("incremental", "batch"))
+            options.check_kernel(self.kernel)
+        options.check_option("training", self.training, ("incremental", "batch"))
         if self.max_basis is not None:
-            check_whole("max_basis", self.max_basis, least=1)
+            options.check_whole("max_basis", self.max_basis, least=1)
         check_bytes("memory_limit", self.memory_limit)
-        check_limit("candidates", self.candidates)
-        check_whole("max_iter", self.max_iter, least=1)
-        check_number("tol", self.tol, above=0)
+        options.check_limit("candidates", self.candidates)
+        options.check_whole("max_iter", self.max_iter, least=1)
+        options.check_number("tol", self.tol, above=0)
 
     @property
     def _families(self) -> tuple[str, ...]:
@@ -297,7 +291,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         first = rows.latent[first_rows(rows.codes, search.rng)]
         start = WidthChoice(kernel, training.first_basis(rows, first, n_levels))
         if self._families:
-            start = search.choose(rows, start.basis, self._families)
+            start = search.choose(rows, start, self._families, near=False)
         model = self._train(rows, len(X), search, start, batch=self.training == "batch")
         return Fitted(self._signature(levels), model)
 
@@ -336,9 +330,8 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         able = rows.counts.sum() * min(1.0, settings.fine.n_rows / len(rows.codes))
         if self._families and able >= settings.row_growth * model.width_rows:
             kinds = [FAMILIES[family] for family in self._families]
-            enough = model.width_rows >= settings.coarse.n_rows and type(kernel) in kinds
-            known = kernel if enough else None
-            start = search.choose(rows, basis, self._families, known)
+            near = model.width_rows >= settings.coarse.n_rows and type(kernel) in kinds
+            start = search.choose(rows, start, self._families, near=near)
         model = self._train(rows, seen + len(X), search, start, batch=False)
         return Fitted(self._later_signature(codes), model)
 

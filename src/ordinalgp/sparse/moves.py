@@ -101,17 +101,23 @@ class WeightPosterior:
         prior = 0.5 * self.alpha[inside] @ self.mean[inside] ** 2
         return float(e.height + quadratic - prior - self._triangle.half_log_det)
 
-    def explained(self, cross: FloatArray) -> FloatArray:
+    def _explained(self, cross: FloatArray) -> FloatArray:
         """phi'H Phi Sigma Phi'H phi of functions with ``cross`` = Phi'H phi, (inside, k)."""
         half = self._half @ cross
         return np.einsum("ij,ij->j", half, half)
+
+    def entry_gains(self, Q: FloatArray, D: FloatArray, cross: FloatArray) -> FloatArray:
+        """Gains of adding functions with this Q, D = phi'H phi and ``cross`` = Phi'H phi."""
+        S = D - self._explained(cross)
+        gain = best_moves(np.full_like(S, np.inf), S, Q, np.ones_like(S)).gain
+        return np.where(S <= _LEAST_NEW_SHARE * D, 0.0, gain)
 
     def gains(self) -> Gains:
         """The best move of every basis function of the expansion."""
         e, inside = self.expansion, self.inside
         Q = e.slope - e.gram @ self._step
         D = np.diagonal(e.gram)
-        S = D - self.explained(e.gram[inside])
+        S = D - self._explained(e.gram[inside])
         beta = np.ones_like(D)
         inverse = self._triangle.full_inverse()
         beta[inside] = np.diagonal(inverse)
@@ -124,13 +130,6 @@ class WeightPosterior:
         if len(inside) == 1:  # the last one stays: a model has at least one function
             found.gain[inside[np.isinf(found.alpha[inside])]] = 0.0
         return found
-
-
-def entry_gains(S: FloatArray, Q: FloatArray, D: FloatArray) -> FloatArray:
-    """Gains of adding functions with these S and Q, where D = phi'H phi."""
-    outside = np.full(len(S), np.inf)
-    gain = best_moves(outside, S, Q, np.ones_like(S)).gain
-    return np.where(S <= _LEAST_NEW_SHARE * D, 0.0, gain)
 
 
 def best_moves(alpha: FloatArray, S: FloatArray, Q: FloatArray, beta: FloatArray) -> Gains:

@@ -26,14 +26,7 @@ from ordinalgp.models.training_rows import NumberedRows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, Report, silent
 from ordinalgp.sparse.basis_matrix import BasisMatrix
-from ordinalgp.sparse.moves import (
-    Expansion,
-    MoveSequence,
-    WeightPosterior,
-    entry_gains,
-    improve,
-    shrink,
-)
+from ordinalgp.sparse.moves import Expansion, MoveSequence, WeightPosterior, improve, shrink
 
 START, LINEARISE, THRESHOLDS = "start", "linearise", "thresholds"
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
@@ -389,6 +382,5 @@ def score_candidates(matrix: BasisMatrix, mode: Mode) -> FloatArray:
     for part, block in matrix.blocks():
         Q = block @ mode.slope  # at the mode, phi'C^-1 t is phi'delta
         D = np.square(block) @ mode.curvature
-        S = D - posterior.explained((block @ weighted).T)
-        gain[part] = entry_gains(S, Q, D)
+        gain[part] = posterior.entry_gains(Q, D, (block @ weighted).T)
     return gain

@@ -15,15 +15,8 @@ from ordinalgp.kernels import Exponential
 from ordinalgp.models.default_kernel import spread
 from ordinalgp.models.training_rows import NumberedRows, places
 from ordinalgp.runtime.progress import Progress, Report, silent
+from ordinalgp.sparse import training
 from ordinalgp.sparse.basis_matrix import draw_candidates, extreme_width
-from ordinalgp.sparse.training import (
-    ActiveBasis,
-    EvidencePath,
-    SparseTask,
-    TrainingLimits,
-    TrainingResult,
-    train,
-)
 
 FAMILIES: dict[str, type[Kernel]] = {"gaussian": RBF, "exponential": Exponential}
 
@@ -79,13 +72,13 @@ class WidthChoice:
     """A kernel and a basis: given ones, or those of the best width among all that were tried."""
 
     kernel: Kernel
-    basis: ActiveBasis
+    basis: training.ActiveBasis
     """its index counts all inputs"""
     path: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
     """widths, ascending, and the criterion of each, (k, 2)"""
     n_rows: int = 0
     """rows that chose, copies counted"""
-    steps: EvidencePath = field(default_factory=EvidencePath.of)
+    steps: training.EvidencePath = field(default_factory=training.EvidencePath.of)
     """of the best width's training, if that was on all rows"""
 
 
@@ -103,29 +96,25 @@ class WidthSearch:
     """Searches among the widths of several families, all on the same rows."""
 
     settings: WidthSettings
-    limits: TrainingLimits
+    limits: training.TrainingLimits
     rng: np.random.RandomState
     n_jobs: int | None = None
     report: Report = silent
 
     def choose(
-        self,
-        rows: NumberedRows,
-        basis: ActiveBasis,
-        families: Sequence[str],
-        known: Kernel | None = None,
+        self, rows: NumberedRows, start: WidthChoice, families: Sequence[str], *, near: bool
     ) -> WidthChoice:
         """Choose by the evidence of some rows over a grid, and of more rows around the best there.
 
-        Of several ``families`` of functions the one with the largest evidence is chosen. Given
-        ``known``, the kernel of the model so far, the fine stage tries its neighbours alone. All
-        trials begin with the functions of ``basis``, or with those of the grid's best.
+        Of several ``families`` of functions the one with the largest evidence is chosen. With
+        ``near``, the fine stage tries the neighbours of the kernel of ``start`` alone. All trials
+        begin with the functions of ``start``, or with those of the grid's best.
         """
         stage = self.settings.coarse
-        starts = [WidthChoice(FAMILIES[family](), basis) for family in families]
+        starts = [replace(start, kernel=FAMILIES[family]()) for family in families]
         if len(rows.codes) > stage.n_rows:
-            given = None if known is None else [WidthChoice(known, basis)]
-            starts = given or self.compare(replace(stage, refinements=()), rows, starts)
+            grid = replace(stage, refinements=())
+            starts = [start] if near else self.compare(grid, rows, starts)
             stage = self.settings.fine
         return max(self.compare(stage, rows, starts), key=lambda each: each.path[:, 1].max())
 
@@ -147,8 +136,9 @@ class WidthSearch:
         )
         task = _StageTask(few, offered, place[offered], limits, self.settings.cost_per_function)
         found = [self._search(stage, task, start) for start in starts]
-        on_all_rows = len(few.codes) == len(rows.codes)
-        return found if on_all_rows else [replace(each, steps=EvidencePath.of()) for each in found]
+        if len(few.codes) < len(rows.codes):  # a path on other rows cannot be continued
+            found = [replace(each, steps=training.EvidencePath.of()) for each in found]
+        return found
 
     def _search(self, stage: WidthStage, task: "_StageTask", start: WidthChoice) -> WidthChoice:
         """The best width of one family."""
@@ -157,7 +147,7 @@ class WidthSearch:
             width = _typical_distance(family, task.rows.inputs)
         basis = replace(start.basis, index=np.searchsorted(task.place, start.basis.index))
         path, best = self.maximise(partial(task.trial, family, basis), width, stage)
-        steps = EvidencePath.of()
+        steps = training.EvidencePath.of()
         if best.result is not None:
             basis, steps = best.result.basis, best.result.path
         basis = replace(basis, index=task.place[basis.index])
@@ -215,18 +205,18 @@ class _StageTask:
     """inputs of ``rows`` that offer a basis function"""
     place: IntArray
     """place of each candidate among the inputs of all rows"""
-    limits: TrainingLimits
+    limits: training.TrainingLimits
     cost_per_function: float
 
     def trial(
-        self, family: type[Kernel], basis: ActiveBasis, width: float
-    ) -> tuple[float, TrainingResult | None]:
+        self, family: type[Kernel], basis: training.ActiveBasis, width: float
+    ) -> tuple[float, training.TrainingResult | None]:
         """Criterion of a width, and the training behind it."""
         kernel = family(width)
         if extreme_width(kernel, self.rows.inputs) is not None:
             return -np.inf, None
-        task = SparseTask.of(self.rows, self.candidates, kernel, self.limits)
-        found = train(task, basis, grow=True)
+        task = training.SparseTask.of(self.rows, self.candidates, kernel, self.limits)
+        found = training.train(task, basis, grow=True)
         return found.value - self.cost_per_function * len(found.basis.index), found
 
 
