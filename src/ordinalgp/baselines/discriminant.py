@@ -134,8 +134,9 @@ class KernelDiscriminantOrdinal(CutClassifier):
 def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -> FloatArray:
     """The best v, (m,), where P^-1 G v are the coefficients of the rows' kernel functions.
 
-    The paper's H + u I, over rows of which input i was written 1/P_i times, is u P + G B G' with
-    the scatter B within levels, and (u P + G B G')^-1 G = P^-1 G (u I + B S)^-1, S = G'P^-1 G.
+    Input i stands for 1/P_i rows, and B is the scatter within levels. Over all rows the paper's
+    H + u I is then u P + G B G'. Its inverse is applied in features:
+    (u P + G B G')^-1 G = P^-1 G (u I + B S)^-1, where S = G'P^-1 G.
     """
     inner = within @ S
     inner.flat[:: len(inner) + 1] += u
@@ -172,8 +173,8 @@ def _moments(G: FloatArray, codes: Any, counts: FloatArray) -> tuple[FloatArray,
 def _simplex(Q: FloatArray) -> FloatArray:
     """Minimise a'Qa over a >= 0 with sum 1 (the dual of [Sun10]_).
 
-    For a >= 0 the least a'Qa with sum t is t^2 times that with sum 1, so that a penalty on the
-    sum changes the length of the answer and not its direction: non-negative least squares.
+    For a >= 0 the least a'Qa with sum t is t^2 times that with sum 1. So a penalty on the sum
+    changes the length of the answer, not its direction, and non-negative least squares finds it.
     """
     size, axes = np.linalg.eigh(0.5 * (Q + Q.T))
     root = np.sqrt(np.maximum(size, 0.0))[:, None] * axes.T

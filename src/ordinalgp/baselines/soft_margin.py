@@ -6,8 +6,8 @@ With features g of the inputs, the problem of [Chu07]_ in all its forms is
 
 where row k is one input on side s_k of one cut b_k. "implicit": every input and every cut.
 "fixed_margin": every input and the one or two cuts next to its level. "explicit": the same, and
-b_1 <= b_2 <= ..., whose multipliers cannot exceed the sum of all costs, so that this penalty on a
-violation is exact.
+b_1 <= b_2 <= ... The multipliers of this order cannot exceed the sum of all costs, so a penalty of
+that size on a violation is exact.
 
 Solved in w and b by a primal-dual interior point method (Mehrotra's predictor and corrector): one
 factorisation of the size of the features per step, some 20 steps, whatever the number of rows.
@@ -135,7 +135,7 @@ class _Iterate:
 def solve_margins(
     features: FloatArray, rows: Margins, *, tol: float = 1e-8, max_steps: int = 100
 ) -> MarginSolution:
-    """Minimise; ``tol`` bounds the relative gap of the objectives and the residuals."""
+    """Solve the problem; ``tol`` bounds the relative gap of the objectives and the residuals."""
     A = _Constraints(features, rows)
     half = 0.5 * np.minimum(A.cost, A.cost[: len(rows.cost)].mean())
     ones = np.ones_like(A.cost)
@@ -172,7 +172,7 @@ def _step(A: _Constraints, now: _Iterate, dual: FloatArray, primal: FloatArray) 
     solve = scaled_solver(A.normal(theta))
 
     def direction(wanted: FloatArray) -> _Iterate:
-        """Newton's, towards products of these values; rows eliminated, then x."""
+        """Newton's step towards products of these values: rows are eliminated, then x."""
         push = wanted[0] / alpha - wanted[1] / rest + primal
         x = solve(A.adjoint(theta * push) - dual)
         change = theta * (push - A.apply(x))

@@ -9,16 +9,17 @@ import numpy as np
 from ordinalgp._typing import FloatArray, IntArray
 
 # Numbers in a block of columns; a kernel needs some three arrays of this size to compute one.
-_BLOCK = 2**22
+_BLOCK_NUMBERS = 2**22
 _SAMPLE_ROWS = 256  # that show which columns are alike
 _SAMPLE_INPUTS = 200  # that show whether a kernel is too narrow or too wide
-# Similarity of two inputs, one for equal ones: all below the first, or all above the second.
-_NARROW, _WIDE = 1e-6, 1 - 1e-9
-_LEAST_VARYING = 1e-8  # share of a function's square: below, it counts as constant
+# Similarity of two inputs, one for equal ones: too narrow if all are below the first, too wide if
+# all are above the second.
+_NARROW_SIMILARITY, _WIDE_SIMILARITY = 1e-6, 1 - 1e-9
+_LEAST_VARYING_SHARE = 1e-8  # of a function's square: below, it counts as constant
 
 
 class BasisMatrix:
-    """N observations by C candidate functions: the kernel of ``rows`` and ``centres``.
+    """Matrix of N observations by C candidate functions, the kernel of ``rows`` and ``centres``.
 
     The matrix is held if it fits into ``memory`` bytes, else computed block by block.
     """
@@ -27,7 +28,7 @@ class BasisMatrix:
         self._kernel, self._rows, self._centres = kernel, rows, centres
         self.n_candidates = len(centres)
         self.held = 8 * len(rows) * len(centres) <= memory
-        self._width = max(1, int(min(_BLOCK, memory / 32)) // len(rows))
+        self._width = max(1, int(min(_BLOCK_NUMBERS, memory / 32)) // len(rows))
 
     def columns(self, index: IntArray) -> FloatArray:
         """Columns of the candidates ``index``, (N, k)."""
@@ -81,18 +82,18 @@ def joint_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float
     some = _sample(inputs)
     phi = kernel(some, inputs[centres])
     whole, varying = (np.einsum("ij,ij->", x, x) for x in (phi, phi - phi.mean(axis=0)))
-    return float(max(varying, _LEAST_VARYING * whole) / len(some)) or 1.0
+    return float(max(varying, _LEAST_VARYING_SHARE * whole) / len(some)) or 1.0
 
 
 def extreme_width(kernel: Any, centres: FloatArray) -> str | None:
-    """Say whether each basis function sees one row alone, or all see the same."""
+    """Describe a width that is too narrow or too wide to learn from; None for any other."""
     some = _sample(centres)
     K = np.abs(kernel(some, some))
     scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
     alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
-    if len(alike) and alike.max() < _NARROW:
+    if len(alike) and alike.max() < _NARROW_SIMILARITY:
         return "so narrow that every basis function sees its own row only: nothing carries over"
-    if len(alike) and alike.min() > _WIDE:
+    if len(alike) and alike.min() > _WIDE_SIMILARITY:
         return "so wide that all basis functions are the same: predictions hardly depend on X"
     return None
 

@@ -32,7 +32,7 @@ _PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
 @saved_as("model.sparse")
 @dataclass(frozen=True, eq=False)
 class SparseModel:
-    """A weighted sum of basis functions at some of the training rows, with all of them."""
+    """Weighted sum of basis functions, with the training rows that later training needs."""
 
     rows: NumberedRows
     n_rows_seen: Annotated[int, Axes(low=1)]
@@ -338,7 +338,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     def _train(
         self, rows: NumberedRows, seen: int, search: WidthSearch, start: WidthChoice, *, batch: bool
     ) -> SparseModel:
-        """Train from a kernel and a basis, or from the functions of all candidates in a batch."""
+        """Train from a start; a batch starts from the functions of all candidates."""
         most = _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
         candidates = draw_candidates(len(rows.inputs), most, start.basis.index, search.rng)
         kernel = start.kernel

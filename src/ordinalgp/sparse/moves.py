@@ -2,13 +2,13 @@
 
 At the mode of the weights the log likelihood is replaced by its quadratic expansion, with
 curvatures H = diag(counts * tau) and slopes delta. The evidence of the weights' precisions alpha is
-then that of a linear Gaussian model with targets t = Phi w + H^-1 delta and covariance
-C = H^-1 + Phi A^-1 Phi' (eq. (17) prints alpha for 1/alpha), and the best alpha of one basis
-function, all others fixed, has a closed form. An infinite alpha means: not in the model.
+then that of a linear Gaussian model. Its targets are t = Phi w + H^-1 delta. Their covariance is
+C = H^-1 + Phi A^-1 Phi'; eq. (17) prints alpha for 1/alpha. The best alpha of one basis function,
+all others fixed, has a closed form. An infinite alpha means that the function is not in the model.
 
-Differences of nearly equal numbers are avoided throughout: slopes are taken relative to the
-expansion point, and inside the model S = alpha (1 - beta) with beta = alpha Sigma_jj from a matrix
-whose eigenvalues are at least one.
+Differences of nearly equal numbers are avoided. Slopes are taken relative to the expansion point.
+Inside the model S = alpha (1 - beta), where beta = alpha Sigma_jj comes from a matrix whose
+eigenvalues are at least one.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _LEAST_NEW_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """The log likelihood to second order in the weights of some basis functions, (P,) of them."""
+    """Second-order expansion of the log likelihood in the weights of P basis functions."""
 
     gram: FloatArray
     """Phi' H Phi, (P, P)"""
@@ -133,7 +133,7 @@ class WeightPosterior:
 
 
 def best_moves(alpha: FloatArray, S: FloatArray, Q: FloatArray, beta: FloatArray) -> Gains:
-    """Closed form of eq. (21) and the gain of going there; beta = (alpha - S) / alpha.
+    """Best precisions by eq. (21), and the gain of each; beta = (alpha - S) / alpha.
 
     The change of eq. (20) is the same for all moves, where 1 / alpha is zero outside the model.
     """

@@ -1,10 +1,10 @@
 """Sparse Bayesian learning: Laplace's mode, thresholds and moves of basis functions in turn.
 
 One round finds the mode of the weights (eqs. (6)-(11) of [Li18]_) and the thresholds that maximise
-the evidence (section 4.2), expands the likelihood there, scores every candidate in one pass over
-the columns, and then takes all good moves among the best candidates at that fixed curvature.
-Algorithm 1 of the paper takes one move per round; here a move costs nothing in N, and a round
-O(N C M).
+the evidence (section 4.2). It expands the likelihood there and scores every candidate in one pass
+over the columns. Then it takes all good moves among the best candidates at that fixed curvature.
+Algorithm 1 of the paper takes one move per round. Here the cost of a move does not depend on N,
+and a round costs O(N C M).
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ _FEWEST_ADDS, _MOST_ADDS = 4, 64  # per round: as many as the model has, within 
 _SINGLE_MOVES_BELOW = 128  # functions; with more, batch training moves all of them at once
 _MOVE_ATTEMPTS = 12  # per round, to keep the evidence from falling
 _ROUND_STEPS, _LAST_STEPS = 2, 50  # of the search for thresholds, in a round and at the end
-_FLAT_SLOPE = 1e-3  # of the evidence in every threshold's parameter: a search is over
+_FLAT_SLOPE = 1e-3  # of the evidence in every threshold's parameter: below, a search ends
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def train(
 
 
 def _advance(task: SparseTask, mode: Mode, trial: _TrialBasis) -> tuple[Mode, MoveSequence] | None:
-    """Take good moves, a quarter as many where they do not raise the evidence at the new mode.
+    """Take good moves, and fewer of them while they do not raise the evidence at the new mode.
 
     A single move that does not gain what it promised is left out, and the others are tried
     without it.
@@ -252,7 +252,7 @@ def _mode_after(task: SparseTask, mode: Mode, trial: _TrialBasis, moved: MoveSeq
 def find_mode(
     task: SparseTask, basis: ActiveBasis, phi: FloatArray, steps: int = _ROUND_STEPS
 ) -> Mode:
-    """Find the mode of the weights, and then the thresholds, in so many steps of a search."""
+    """Find the mode of the weights, and then the thresholds in at most ``steps`` steps."""
     prior = np.diag(1 / basis.alpha)
     problem = Problem(prior, Basis(phi), task.y, basis.likelihood, task.counts)
     start = Start(None, basis.alpha * basis.weights)  # type: ignore[arg-type]
@@ -290,7 +290,7 @@ def _evaluate(problem: Problem, likelihood: OrdinalProbit, start: Start) -> _Evi
 
 
 def _best_thresholds(problem: Problem, first: _Evidence, steps: int) -> _Evidence:
-    """BFGS from ``first``; the best evaluation of all."""
+    """Maximise the evidence in the thresholds by BFGS, and return its best evaluation."""
     best = last = first
     begin = first.likelihood.theta
     low, high = first.likelihood.bounds[1:].T
@@ -354,10 +354,10 @@ def _entrants(task: SparseTask, mode: Mode) -> IntArray:
 
 
 def distinct_columns(sample: FloatArray, inside: FloatArray, most: int) -> IntArray:
-    """Places of columns, in order, that add to the model something else than all before them.
+    """Places of the first columns that differ from each other in the part they add to the model.
 
-    Compared are the parts outside the span of the columns ``inside``: smooth functions are all
-    alike in the part that the model has already.
+    The parts outside the span of the columns ``inside`` are compared, because smooth functions are
+    all alike in the part that the model already has.
     """
     span = np.linalg.qr(inside)[0]
     sample = sample - span @ (span.T @ sample)

@@ -56,9 +56,9 @@ class WidthSettings:
     max_rounds: int = 30
     """rounds of a trial"""
     cost_per_function: float = 2.3
-    """subtracted from the evidence for each function, whose precision is one fitted number: with a
-    flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
-    log alpha, it costs log(37 / sqrt(4 pi)); without it, narrow functions buy evidence row by row
+    """subtracted from the evidence per function, for its fitted precision; without it, narrow
+    functions gain evidence row by row. A flat prior on log alpha has a range of 37 nats, and the
+    posterior is some sqrt(2) wide. So the cost is log(37 / sqrt(4 pi)).
     """
     furthest_power: float = 6.0
     """limit of the grid to either side, where the best is at its end, in powers of two"""
@@ -121,7 +121,7 @@ class WidthSearch:
     def compare(
         self, stage: WidthStage, rows: NumberedRows, starts: Sequence[WidthChoice]
     ) -> list[WidthChoice]:
-        """The best width of each family, on the same rows, as evidences are compared."""
+        """The best width of each family, all on the same rows, so that evidences compare."""
         inside = np.unique(np.concatenate([start.basis.index for start in starts]))
         first = np.flatnonzero(np.isin(rows.latent, inside))
         few = rows.take(draw_candidates(len(rows.codes), stage.n_rows, first, self.rng))
@@ -221,6 +221,6 @@ class _StageTask:
 
 
 def _typical_distance(family: type[Kernel], inputs: FloatArray) -> float:
-    """Some distance that two rows have, as the middle of a grid of widths."""
+    """A typical distance between two rows, as the middle of a grid of widths."""
     d = inputs.shape[1]  # differences of all features are added, or their squares
     return float((np.sqrt(d) if family is RBF else 2 * d) * (spread(inputs) or 1.0))
