@@ -149,7 +149,7 @@ def test_improving_rises_to_where_nothing_gains(seed):
     alpha = np.full(30, np.inf)
     alpha[:2] = 1e-3
     free = {"max_adds": 30, "max_moves": 1000, "frozen": np.zeros(30, dtype=bool)}
-    moved = improve(expansion, alpha, 1e-6, **free)
+    moved = improve(WeightPosterior(expansion, alpha), 1e-6, **free)
     assert np.all(np.diff([WeightPosterior(expansion, alpha).value, *moved.values]) > 0)
     assert moved.posterior.gains().gain.max() <= 1e-6
     final = moved.posterior.alpha
@@ -168,10 +168,17 @@ def test_limits_of_improving_are_kept():
     alpha[0] = 1.0
     frozen = np.zeros(30, dtype=bool)
     frozen[3:] = True
-    few = improve(expansion, alpha, 1e-6, max_adds=1, max_moves=50, frozen=frozen)
+    few = improve(WeightPosterior(expansion, alpha), 1e-6, max_adds=1, max_moves=50, frozen=frozen)
     assert np.isfinite(few.posterior.alpha).sum() <= 2
     assert set(few.places) <= {0, 1, 2}
-    assert len(improve(expansion, alpha, 1e-6, max_adds=9, max_moves=2, frozen=~frozen).kinds) <= 2
+    assert (
+        len(
+            improve(
+                WeightPosterior(expansion, alpha), 1e-6, max_adds=9, max_moves=2, frozen=~frozen
+            ).kinds
+        )
+        <= 2
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -180,7 +187,7 @@ def test_shrinking_all_at_once_never_lowers_the_evidence(seed):
     alpha = np.full(30, 1e-3)
     last = WeightPosterior(expansion, alpha).value
     for _ in range(20):
-        moved = shrink(expansion, alpha)
+        moved = shrink(WeightPosterior(expansion, alpha))
         assert moved.values[-1] >= last
         alpha, last = moved.posterior.alpha, moved.values[-1]
     assert np.isinf(alpha).any()
@@ -190,9 +197,9 @@ def test_the_last_function_stays():
     """Data that say nothing would delete every function; a model keeps one."""
     expansion = Expansion(np.eye(2), np.zeros(2), np.zeros(2), 0.0)
     free = {"max_adds": 2, "max_moves": 50, "frozen": np.zeros(2, dtype=bool)}
-    moved = improve(expansion, np.ones(2), 1e-9, **free)
+    moved = improve(WeightPosterior(expansion, np.ones(2)), 1e-9, **free)
     assert len(moved.posterior.inside) == 1
-    assert len(shrink(expansion, np.full(2, 1e9)).posterior.inside) >= 1
+    assert len(shrink(WeightPosterior(expansion, np.full(2, 1e9))).posterior.inside) >= 1
 
 
 # ---------------------------------------------------------------------- weights and functions
@@ -236,7 +243,8 @@ def make_task(n=80, width=1.0, seed=0, memory=1e9, tol=1e-3, noise=0.5, max_basi
     X, K = gaussian_bumps(n, width, seed)
     f = 2 * np.sin(X[:, 0]) + X[:, 1] + noise * rng.normal(size=n)
     y = np.searchsorted([-1.0, 1.0], f)
-    matrix = BasisMatrix(lambda rows, index: K[rows][:, index], n, n, memory)
+    places = np.arange(n)
+    matrix = BasisMatrix(lambda rows, index: K[rows][:, index], places, places, memory)
     task = SparseTask(matrix, y, np.ones(n), TrainingLimits(tol, 100, max_basis, memory))
     index = first_rows(y, rng)
     start = OrdinalProbit.from_counts(np.bincount(y).astype(float))

@@ -13,7 +13,7 @@ from ordinalgp.core.linalg import Features, pivoted_cholesky
 from ordinalgp.models.base import Fitted, LevelClassifier
 from ordinalgp.models.exact import check_rows
 from ordinalgp.models.training_rows import NumberedRows, numbered_rows
-from ordinalgp.validation.options import check_kernel, check_option, check_whole
+from ordinalgp.validation.options import check_kernel, check_limit
 from ordinalgp.validation.weights import check_weights
 
 _PREDICT_BLOCK = 2**22  # numbers in one block of kernel values: 32 MB
@@ -72,20 +72,13 @@ class CutModel:
             raise ValueError("the thresholds and the levels disagree")
 
 
-def without_zeros(centres: FloatArray, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Centres whose coefficients are not zero, at least one of them."""
-    used = coefficients != 0
-    used[0] |= not used.any()
-    return centres[used], coefficients[used]
-
-
 class CutClassifier(LevelClassifier):
-    """Base class of classifiers whose result is a :class:`CutModel`."""
+    """Base class of classifiers whose result is a :class:`CutModel`.
 
-    kernel_: Any
-    centres_: FloatArray
-    coefficients_: FloatArray
-    thresholds_: FloatArray
+    Subclasses have the parameter ``rank`` as well.
+    """
+
+    rank: Any
 
     @abstractmethod
     def _solve(self, data: LevelRows) -> CutModel:
@@ -94,6 +87,7 @@ class CutClassifier(LevelClassifier):
     def _check_parameters(self) -> None:
         if self.kernel is not None:
             check_kernel(self.kernel)
+        check_limit("rank", self.rank)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         X = self._check_inputs(X, reset=True)
@@ -110,7 +104,7 @@ class CutClassifier(LevelClassifier):
         data = LevelRows(rows, len(X), kernel, len(levels.categories))
         return Fitted(self._signature(levels), self._solve(data))
 
-    def _publish(self, model: Any) -> None:
+    def _publish(self, model: CutModel) -> None:
         self.kernel_, self.centres_ = model.kernel, model.centres
         self.coefficients_, self.thresholds_ = model.coefficients, model.thresholds
 
@@ -135,16 +129,24 @@ class CutClassifier(LevelClassifier):
         # Not a search: margins that are fixed one by one need not be in order.
         return np.sum(self.latent(X)[:, None] > self.thresholds_, axis=1)
 
+    def _features(self, kernel: Any, X: FloatArray) -> Features:
+        """Features of distinct rows, of the rank that the parameter asks for."""
+        most = None if len(X) <= _EXACT_ROWS else _AUTO_RANK
+        most = most if self.rank == "auto" else self.rank
+        return pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X), most)
 
-def kernel_features(kernel: Any, X: FloatArray, rank: Any) -> Features:
-    """Features of the rows, of the ``rank`` that the estimators' parameter asks for."""
-    most = rank if rank != "auto" else None if len(X) <= _EXACT_ROWS else _AUTO_RANK
-    return pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X), most)
 
+def kernel_expansion(
+    features: Features, X: FloatArray, weights: FloatArray, dual: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Centres among ``X`` and their coefficients, of a function with ``weights`` in features.
 
-def check_rank(rank: Any) -> None:
-    """Raise ValueError unless ``rank`` is "auto", None or a number."""
-    if isinstance(rank, str):
-        check_option("rank", rank, ("auto",))
-    elif rank is not None:
-        check_whole("rank", rank, least=1)
+    ``dual`` has the coefficients of all rows, which hold where the features are complete. Zeros
+    are left out, but one centre stays.
+    """
+    centres, coefficients = X, dual
+    if not features.complete:
+        centres, coefficients = X[features.pivots], features.expansion(weights)
+    used = coefficients != 0
+    used[0] |= not used.any()
+    return centres[used], coefficients[used]

@@ -7,14 +7,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ordinalgp._typing import FINITE, Axes, FloatArray
-from ordinalgp.baselines.cuts import (
-    CutClassifier,
-    CutModel,
-    LevelRows,
-    check_rank,
-    kernel_features,
-    without_zeros,
-)
+from ordinalgp.baselines.cuts import CutClassifier, CutModel, LevelRows, kernel_expansion
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import check_number
@@ -116,11 +109,10 @@ class KernelDiscriminantOrdinal(CutClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_number("regularization", self.regularization, above=0)
-        check_rank(self.rank)
 
     def _solve(self, data: LevelRows) -> DiscriminantModel:
         rows = data.rows
-        features = kernel_features(data.kernel, rows.inputs, self.rank)
+        features = self._features(data.kernel, rows.inputs)
         G, copies = features.matrix, np.bincount(rows.latent, rows.counts).astype(float)
         mean, within = _moments(G[rows.latent], data.codes, rows.counts)
         S = G.T @ (copies[:, None] * G)
@@ -129,16 +121,10 @@ class KernelDiscriminantOrdinal(CutClassifier):
         cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
         if not weights.any():
             cuts = _around_the_median(np.bincount(data.codes, rows.counts).astype(float))
-        if features.complete:
-            centres, coefficients = rows.inputs, copies * (G @ direction)
-        else:
-            centres, coefficients = rows.inputs[features.pivots], features.expansion(weights)
-        return DiscriminantModel(
-            data.kernel,
-            *without_zeros(centres, coefficients),
-            data.thresholds(cuts),
-            float(np.min(np.diff(mean @ weights))),
-        )
+        dual = copies * (G @ direction)
+        expansion = kernel_expansion(features, rows.inputs, weights, dual)
+        separation = float(np.min(np.diff(mean @ weights)))
+        return DiscriminantModel(data.kernel, *expansion, data.thresholds(cuts), separation)
 
     def _publish(self, model: Any) -> None:
         super()._publish(model)
@@ -148,8 +134,9 @@ class KernelDiscriminantOrdinal(CutClassifier):
 def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -> FloatArray:
     """The best v, (m,), where P^-1 G v are the coefficients of the rows' kernel functions.
 
-    The paper's H + u I, over rows of which input i was written 1/P_i times, is u P + G B G' with
-    the scatter B within levels, and (u P + G B G')^-1 G = P^-1 G (u I + B S)^-1, S = G'P^-1 G.
+    Input i stands for 1/P_i rows, and B is the scatter within levels. Over all rows the paper's
+    H + u I is then u P + G B G'. Its inverse is applied in features:
+    (u P + G B G')^-1 G = P^-1 G (u I + B S)^-1, where S = G'P^-1 G.
     """
     inner = within @ S
     inner.flat[:: len(inner) + 1] += u
@@ -186,8 +173,8 @@ def _moments(G: FloatArray, codes: Any, counts: FloatArray) -> tuple[FloatArray,
 def _simplex(Q: FloatArray) -> FloatArray:
     """Minimise a'Qa over a >= 0 with sum 1 (the dual of [Sun10]_).
 
-    For a >= 0 the least a'Qa with sum t is t^2 times that with sum 1, so that a penalty on the
-    sum changes the length of the answer and not its direction: non-negative least squares.
+    For a >= 0 the least a'Qa with sum t is t^2 times that with sum 1. So a penalty on the sum
+    changes the length of the answer, not its direction, and non-negative least squares finds it.
     """
     size, axes = np.linalg.eigh(0.5 * (Q + Q.T))
     root = np.sqrt(np.maximum(size, 0.0))[:, None] * axes.T

@@ -6,8 +6,8 @@ With features g of the inputs, the problem of [Chu07]_ in all its forms is
 
 where row k is one input on side s_k of one cut b_k. "implicit": every input and every cut.
 "fixed_margin": every input and the one or two cuts next to its level. "explicit": the same, and
-b_1 <= b_2 <= ..., whose multipliers cannot exceed the sum of all costs, so that this penalty on a
-violation is exact.
+b_1 <= b_2 <= ... The multipliers of this order cannot exceed the sum of all costs, so a penalty of
+that size on a violation is exact.
 
 Solved in w and b by a primal-dual interior point method (Mehrotra's predictor and corrector): one
 factorisation of the size of the features per step, some 20 steps, whatever the number of rows.
@@ -108,47 +108,44 @@ class _Constraints:
         return out
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class _Iterate:
-    """Primal x = (w, b) and shortfall, multipliers alpha in (0, cost), slack of each row."""
+    """Point of the method, or a step from it."""
 
     x: FloatArray
-    alpha: FloatArray
-    rest: FloatArray
-    """cost - alpha, kept apart because the difference cancels"""
-    slack: FloatArray
-    short: FloatArray
+    """w and b, (m + p,)"""
+    bounded: FloatArray
+    """positive, (4, K): multipliers, cost less multipliers, slack and shortfall of each row; the
+    second is kept apart because the difference cancels"""
 
+    @property
     def products(self) -> FloatArray:
-        return np.concatenate([self.alpha * self.slack, self.rest * self.short])
+        """Products of each bounded quantity with its counterpart, (2, K); zero at the solution."""
+        return self.bounded[:2] * self.bounded[2:]
 
     def moved(self, d: "_Iterate", step: float) -> "_Iterate":
-        pairs = zip(vars(self).values(), vars(d).values(), strict=True)
-        return _Iterate(*(a + step * b for a, b in pairs))
+        return _Iterate(self.x + step * d.x, self.bounded + step * d.bounded)
 
     def longest(self, d: "_Iterate") -> float:
         """Step to the nearest bound."""
-        step = np.inf
-        for name in ("alpha", "rest", "slack", "short"):
-            here, change = getattr(self, name), getattr(d, name)
-            falls = change < 0
-            step = min(step, float(np.min(-here[falls] / change[falls], initial=np.inf)))
-        return step
+        falls = d.bounded < 0
+        return float(np.min(-self.bounded[falls] / d.bounded[falls], initial=np.inf))
 
 
 def solve_margins(
     features: FloatArray, rows: Margins, *, tol: float = 1e-8, max_steps: int = 100
 ) -> MarginSolution:
-    """Minimise; ``tol`` bounds the relative gap of the objectives and the residuals."""
+    """Solve the problem; ``tol`` bounds the relative gap of the objectives and the residuals."""
     A = _Constraints(features, rows)
     half = 0.5 * np.minimum(A.cost, A.cost[: len(rows.cost)].mean())
     ones = np.ones_like(A.cost)
-    now = _Iterate(np.zeros(A.m + A.p), half, A.cost - half, ones, ones.copy())
+    now = _Iterate(np.zeros(A.m + A.p), np.stack([half, A.cost - half, ones, ones]))
     best, error, done, stalled = now, np.inf, False, 0
     for n_steps in range(1, max_steps + 1):  # noqa: B007 (read after the loop)
-        dual = A.flat * now.x - A.adjoint(now.alpha)
+        alpha, _, slack, short = now.bounded
+        dual = A.flat * now.x - A.adjoint(alpha)
         margin = A.apply(now.x) - A.target
-        primal = now.slack - now.short - margin
+        primal = slack - short - margin
         scale = 1.0 + rows.cost.max()
         wrong = max(_gap(A, now, margin), np.abs(dual).max() / scale, np.abs(primal).max())
         stalled = stalled + 1 if wrong > error / 2 else 0
@@ -158,34 +155,34 @@ def solve_margins(
         if done or stalled == _MOST_STALLED_STEPS:  # rounding, from here on
             break
         now = _step(A, now, dual, primal)
-    multipliers = best.alpha[: len(rows.cost)]
+    multipliers = best.bounded[0, : len(rows.cost)]
     return MarginSolution(best.x[: A.m], best.x[A.m :], multipliers, float(error), n_steps, done)
 
 
 def _gap(A: _Constraints, now: _Iterate, margin: FloatArray) -> float:
     quadratic = 0.5 * A.flat @ now.x**2
     value = quadratic + A.cost @ np.maximum(-margin, 0.0)
-    bound = A.target @ now.alpha - quadratic
+    bound = A.target @ now.bounded[0] - quadratic
     return float(abs(value - bound) / (1.0 + abs(value)))
 
 
 def _step(A: _Constraints, now: _Iterate, dual: FloatArray, primal: FloatArray) -> _Iterate:
-    theta = 1.0 / (now.slack / now.alpha + now.short / now.rest)
-    solve, k = scaled_solver(A.normal(theta)), len(now.alpha)
+    alpha, rest, slack, short = now.bounded
+    theta = 1.0 / (slack / alpha + short / rest)
+    solve = scaled_solver(A.normal(theta))
 
     def direction(wanted: FloatArray) -> _Iterate:
-        """Newton's, towards products of these values; rows eliminated, then x."""
-        push = wanted[:k] / now.alpha - wanted[k:] / now.rest + primal
+        """Newton's step towards products of these values: rows are eliminated, then x."""
+        push = wanted[0] / alpha - wanted[1] / rest + primal
         x = solve(A.adjoint(theta * push) - dual)
-        alpha = theta * (push - A.apply(x))
-        slack = (wanted[:k] - now.slack * alpha) / now.alpha
-        short = (wanted[k:] + now.short * alpha) / now.rest
-        return _Iterate(x, alpha, -alpha, slack, short)
+        change = theta * (push - A.apply(x))
+        on_slack = (wanted[0] - slack * change) / alpha
+        on_short = (wanted[1] + short * change) / rest
+        return _Iterate(x, np.stack([change, -change, on_slack, on_short]))
 
-    products = now.products()
+    products = now.products
     first = direction(-products)
-    ahead = now.moved(first, min(1.0, now.longest(first))).products().mean()
+    ahead = now.moved(first, min(1.0, now.longest(first))).products.mean()
     mean = products.mean()
-    bend = np.concatenate([first.alpha * first.slack, first.rest * first.short])
-    d = direction(mean * (ahead / mean) ** 3 - products - bend)
+    d = direction(mean * (ahead / mean) ** 3 - products - first.products)
     return now.moved(d, min(1.0, _STEP_SHARE * now.longest(d)))

@@ -1,27 +1,24 @@
-"""Support vector ordinal regression: ``OrdinalSVC``."""
+"""Support vector ordinal regression: ``OrdinalSVC``, and ``IncrementalOrdinalSVC``."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
-from ordinalgp._typing import Axes, BoolArray, FloatArray, IntArray
-from ordinalgp.baselines.cuts import (
-    CutClassifier,
-    CutModel,
-    LevelRows,
-    check_rank,
-    kernel_features,
-    without_zeros,
-)
-from ordinalgp.baselines.soft_margin import Margins, MarginSolution, margins, solve_margins
+from ordinalgp._typing import Axes, FloatArray, IntArray
+from ordinalgp.baselines.cuts import CutClassifier, CutModel, LevelRows, kernel_expansion
+from ordinalgp.baselines.soft_margin import margins, solve_margins
+from ordinalgp.models.base import Fitted, learn_further
+from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import check_number, check_option, check_whole
 
 _CONSTRAINTS = ("implicit", "explicit", "fixed_margin")
 _ZERO_SHARE = 1e-6  # of its cost, below which a multiplier is zero
+_TOLERATED_SHORTFALL = 1e-6  # of a row's margin
 
 
 @saved_as("model.svc")
@@ -144,7 +141,6 @@ class OrdinalSVC(CutClassifier):
         super()._check_parameters()
         check_option("constraints", self.constraints, _CONSTRAINTS)
         check_number("C", self.C, above=0)
-        check_rank(self.rank)
         check_whole("max_iter", self.max_iter, least=1)
         check_number("tol", self.tol, above=0)
 
@@ -155,7 +151,7 @@ class OrdinalSVC(CutClassifier):
         """Solve for some of the observations."""
         rows = data.rows.take(working)
         wanted = margins(data.codes[working], self.C * rows.counts, rows.latent, self.constraints)
-        features = kernel_features(data.kernel, rows.inputs, self.rank)
+        features = self._features(data.kernel, rows.inputs)
         found = solve_margins(features.matrix, wanted, tol=self.tol, max_steps=self.max_iter)
         if not found.converged:
             warn_user(
@@ -164,14 +160,11 @@ class OrdinalSVC(CutClassifier):
                 ConvergenceWarning,
             )
         binding = found.multipliers > _ZERO_SHARE * wanted.cost
-        if features.complete:
-            coefficients = _dual(found, wanted, binding, len(rows.inputs))
-            centres = rows.inputs
-        else:
-            centres, coefficients = rows.inputs[features.pivots], features.expansion(found.weights)
+        signed = np.where(binding, wanted.sign * found.multipliers, 0.0)
+        dual = np.bincount(wanted.input, signed, len(rows.inputs)).astype(float)
         return SupportVectorModel(
             data.kernel,
-            *without_zeros(centres, coefficients),
+            *kernel_expansion(features, rows.inputs, found.weights, dual),
             data.thresholds(found.cuts),
             np.sort(rows.first_row[np.unique(wanted.input[binding])]),
             found.error,
@@ -185,7 +178,211 @@ class OrdinalSVC(CutClassifier):
         self.converged_, self.n_iter_ = model.converged, model.n_steps
 
 
-def _dual(found: MarginSolution, wanted: Margins, binding: BoolArray, n: int) -> FloatArray:
-    """Coefficients of the inputs' kernel functions, zero without a margin that binds."""
-    signed = np.where(binding, wanted.sign * found.multipliers, 0.0)
-    return np.bincount(wanted.input, signed, n).astype(float)
+@saved_as("model.incremental_svc")
+@dataclass(frozen=True, eq=False)
+class IncrementalModel(SupportVectorModel):
+    """A support vector machine with all its training rows, so that more can join."""
+
+    rows: NumberedRows
+    n_rows_seen: Annotated[int, Axes(low=1)]
+    """rows before equal ones were merged"""
+    n_rounds: int
+    """working sets of the last training"""
+
+    def check(self, n_features: int, n_levels: int) -> None:
+        """Raise ValueError unless the parts of a saved model agree."""
+        super().check(n_features, n_levels)
+        if not np.all(self.rows.first_row < self.n_rows_seen):
+            raise ValueError("first_row and the rest of the model disagree")
+
+
+@saved_as("estimator.incremental_svc")
+class IncrementalOrdinalSVC(OrdinalSVC):
+    """Support vector machine for ordered levels that learns from further rows (like ISVOR).
+
+    The model is that of :class:`OrdinalSVC`, to its tolerance. It is found on a working set, which
+    rows that lack margin join until there are none outside. ``partial_fit`` begins with the
+    support vectors and some of the new rows.
+
+    Parameters
+    ----------
+    kernel : scikit-learn kernel, default=None
+        Similarity of two rows; see :class:`OrdinalSVC`.
+    constraints : {"implicit", "explicit", "fixed_margin"}, default="implicit"
+        Margins that a row must keep; see :class:`OrdinalSVC`.
+    C : float, default=1.0
+        Cost per unit of margin that a row lacks.
+    chunk_size : int, default=500
+        Rows that join the working set at once.
+    rank : int, "auto" or None, default="auto"
+        Largest number of rows whose kernel functions make up the model of a working set; see
+        :class:`OrdinalSVC`.
+    categories : sequence, default=None
+        Levels from lowest to highest. None takes them from an ordered pandas or polars
+        categorical, or sorts numbers; strings without an order raise.
+    max_iter : int, default=100
+        Largest number of steps of the interior point method for one working set.
+    tol : float, default=1e-8
+        Largest relative gap between the objective and its lower bound.
+    random_state : int, RandomState instance or None, default=None
+        Draws the first rows; the answer does not depend on it.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Support vectors as row numbers, counted over all rows that the model was given.
+    n_rounds_ : int
+        Number of working sets of the last training.
+    n_rows_seen_ : int
+        Number of rows that ``fit`` and ``partial_fit`` were given.
+    thresholds_ : ndarray of shape (n_categories - 1,)
+        Cuts between consecutive levels.
+    centres_ : ndarray of shape (n_centres, n_features)
+        Rows whose kernel functions make up the latent function: the support vectors, or with a
+        limited ``rank`` the rows that it chose.
+    coefficients_ : ndarray of shape (n_centres,)
+        Their weights.
+    gap_ : float
+        The relative gap reached.
+    converged_ : bool
+        Whether the gap is below ``tol``.
+    n_iter_ : int
+        Steps taken for the last working set.
+    kernel_ : scikit-learn kernel
+        The kernel.
+    categories_ : ndarray
+        All levels in rank order.
+    classes_ : ndarray
+        Observed labels, sorted as scikit-learn sorts them.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features, where the input had them.
+
+    Notes
+    -----
+    The algorithm of [Gu15]_ has a sum-of-margins model, which doubles the rows, and follows its
+    multipliers as the weight of one row grows. This one has the model of [Chu07]_ and adds whole
+    sets of rows. Both end at the exact solution for all rows seen, and both keep them all.
+
+    References
+    ----------
+    .. [Gu15] B. Gu, V. S. Sheng, K. Y. Tay, W. Romano and S. Li, "Incremental support vector
+       learning for ordinal regression", IEEE Transactions on Neural Networks and Learning
+       Systems 26, 2015.
+    .. [Chu07] W. Chu and S. S. Keerthi, "Support vector ordinal regression", Neural Computation
+       19, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp import IncrementalOrdinalSVC
+    >>> X = np.linspace(-2, 2, 60)[:, None]
+    >>> y = np.digitize(X[:, 0] ** 3, [-1, 1])
+    >>> model = IncrementalOrdinalSVC(C=10.0).fit(X[::2], y[::2])
+    >>> model.partial_fit(X[1::2], y[1::2]).predict([[-1.8], [0.0], [1.8]])
+    array([0, 1, 2])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        constraints: str = "implicit",
+        C: float = 1.0,
+        chunk_size: int = 500,
+        rank: Any = "auto",
+        categories: Any = None,
+        max_iter: int = 100,
+        tol: float = 1e-8,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            kernel,
+            constraints=constraints,
+            C=C,
+            rank=rank,
+            categories=categories,
+            max_iter=max_iter,
+            tol=tol,
+        )
+        self.chunk_size = chunk_size
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_whole("chunk_size", self.chunk_size, least=1)
+
+    def _solve(self, data: LevelRows) -> IncrementalModel:
+        rng = check_random_state(self.random_state)
+        return self._grow(data, rng.permutation(len(data.rows.codes))[: self.chunk_size], rng)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from further rows, starting from the model so far; without one, ``fit``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further training inputs.
+        y : array-like of shape (n_samples,)
+            Their levels, among those of ``categories_``.
+        classes : array-like, default=None
+            For the first call: every level that later rows may have, from lowest to highest
+            unless ``categories`` says otherwise. Later calls ignore it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts.
+
+        Returns
+        -------
+        self
+            The fitted estimator itself.
+        """
+        learn_further(self, X, y, sample_weight, classes)
+        return self
+
+    def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        X, codes, weights = self._check_later_rows(X, y, sample_weight)
+        model: IncrementalModel = self._result.model
+        seen = model.n_rows_seen
+        rows, _ = extended_rows(model.rows, X, codes, weights, model.kernel, seen)
+        support = np.flatnonzero(np.isin(rows.first_row, model.support)[rows.latent])
+        new = np.flatnonzero(rows.first_row[rows.latent] >= seen)
+        rng = check_random_state(self.random_state)
+        some = rng.permutation(new)[: self.chunk_size]
+        data = LevelRows(rows, seen + len(X), model.kernel, len(self.categories_))
+        grown = self._grow(data, np.union1d(support, some), rng)
+        return Fitted(self._later_signature(codes), grown)
+
+    def _grow(
+        self, data: LevelRows, working: IntArray, rng: np.random.RandomState
+    ) -> IncrementalModel:
+        """Solve, and let rows in that lack margin, until there are none outside."""
+        working = np.union1d(working, first_rows(data.rows.codes, rng))
+        n_rounds = 0
+        while True:
+            n_rounds += 1
+            machine = self._solve_some(data, working)
+            lack = _margin_shortfall(data, machine, self.constraints)
+            lack[working] = 0.0
+            worst = np.argsort(-lack, kind="stable")[: self.chunk_size]
+            worst = worst[lack[worst] > _TOLERATED_SHORTFALL]
+            if not len(worst):
+                return IncrementalModel(
+                    **vars(machine), rows=data.rows, n_rows_seen=data.n_rows_seen, n_rounds=n_rounds
+                )
+            working = np.union1d(working, worst)
+
+    def _publish(self, model: Any) -> None:
+        super()._publish(model)
+        self.n_rounds_, self.n_rows_seen_ = model.n_rounds, model.n_rows_seen
+
+
+def _margin_shortfall(data: LevelRows, machine: SupportVectorModel, constraints: str) -> FloatArray:
+    """Margin that each observation lacks, at its worst threshold."""
+    rows, f = data.rows, machine.latent(data.rows.inputs)
+    wanted = margins(data.codes, rows.counts, rows.latent, constraints)
+    cuts = machine.thresholds[data.observed[:-1]]
+    short = 1.0 - wanted.sign * (f[wanted.input] - cuts[wanted.cut])
+    worst = np.zeros(len(rows.codes))
+    np.maximum.at(worst, wanted.row, short)
+    return worst

@@ -1,6 +1,5 @@
 """Gaussian process ordinal regression: ``OrdinalGPClassifier``."""
 
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,7 +17,7 @@ from ordinalgp.many_rows.stages import (
     remote_rows,
     requested_points,
 )
-from ordinalgp.models.base import Fitted, OrdinalClassifier, Signature, restore_on_error
+from ordinalgp.models.base import Fitted, OrdinalClassifier, Signature, learn_further
 from ordinalgp.models.exact import (
     ExactGP,
     GPOptions,
@@ -281,14 +280,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self
             The estimator itself.
         """
-        with restore_on_error(self):
-            self._check_parameters()
-            if self.__sklearn_is_fitted__():
-                self._keep(self._with_rows(X, y, sample_weight))
-            else:
-                numbers = classes is not None and np.asarray(classes).dtype.kind in "biuf"
-                coming = np.unique(classes) if numbers else None
-                self._keep(self._learn(X, y, sample_weight, coming))
+        numbers = classes is not None and np.asarray(classes).dtype.kind in "biuf"
+        learn_further(self, X, y, sample_weight, np.unique(classes) if numbers else None)
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
@@ -297,9 +290,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         rows = ArrayRows(Chunk(X, codes, weights))
         model = self._result.model
         points = InducedGP.from_exact(model) if isinstance(model, ExactGP) else model
-        classes = np.unique(np.append(self.classes_, self.categories_[codes]))
-        signature = replace(self._result.signature, classes=classes)
-        return Fitted(signature, points.with_rows(rows))
+        return Fitted(self._later_signature(codes), points.with_rows(rows))
 
     def _publish(self, model: ExactGP | InducedGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood

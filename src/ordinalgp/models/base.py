@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Annotated, Any, ClassVar, Self
 
@@ -33,6 +33,16 @@ def restore_on_error(estimator: Any) -> Iterator[None]:
         estimator.__dict__.clear()
         estimator.__dict__.update(before)
         raise
+
+
+def learn_further(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
+    """Learn from further rows by ``_with_rows``; without a model so far, by ``_learn``."""
+    with restore_on_error(estimator):
+        estimator._check_parameters()
+        if estimator.__sklearn_is_fitted__():
+            estimator._keep(estimator._with_rows(X, y, sample_weight))
+        else:
+            estimator._keep(estimator._learn(X, y, sample_weight, classes))
 
 
 @saved_as("labels.signature")
@@ -181,6 +191,11 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Levels, and the features that were checked last."""
         names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
         return Signature(levels.categories, levels.classes, self.n_features_in_, names)
+
+    def _later_signature(self, codes: IntArray) -> Signature:
+        """The signature with the levels of later rows as well."""
+        classes = np.unique(np.append(self.classes_, self.categories_[codes]))
+        return replace(self._result.signature, classes=classes)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the level of each row.

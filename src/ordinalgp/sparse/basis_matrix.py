@@ -1,98 +1,68 @@
 """Basis functions at the observations: their matrix by columns, and its properties."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.models.training_rows import NumberedRows
 
 # Numbers in a block of columns; a kernel needs some three arrays of this size to compute one.
-_BLOCK = 2**22
+_BLOCK_NUMBERS = 2**22
 _SAMPLE_ROWS = 256  # that show which columns are alike
 _SAMPLE_INPUTS = 200  # that show whether a kernel is too narrow or too wide
-# Similarity of two inputs, one for equal ones: all below the first, or all above the second.
-_NARROW, _WIDE = 1e-6, 1 - 1e-9
-_LEAST_VARYING = 1e-8  # share of a function's square: below, it counts as constant
+# Similarity of two inputs, one for equal ones: too narrow if all are below the first, too wide if
+# all are above the second.
+_NARROW_SIMILARITY, _WIDE_SIMILARITY = 1e-6, 1 - 1e-9
+_LEAST_VARYING_SHARE = 1e-8  # of a function's square: below, it counts as constant
 
 
 class BasisMatrix:
-    """N observations by C candidate functions: ``evaluate(rows, candidates)`` is any part of it.
+    """Matrix of N observations by C candidate functions, the kernel of ``rows`` and ``centres``.
 
     The matrix is held if it fits into ``memory`` bytes, else computed block by block.
     """
 
-    def __init__(
-        self,
-        evaluate: Callable[[slice, IntArray], FloatArray],
-        n_rows: int,
-        n_candidates: int,
-        memory: float,
-    ) -> None:
-        self._evaluate = evaluate
-        self.n_rows, self.n_candidates = n_rows, n_candidates
-        self.held = 8 * n_rows * n_candidates <= memory
-        self._width = max(1, int(min(_BLOCK, memory / 32)) // n_rows)
+    def __init__(self, kernel: Any, rows: FloatArray, centres: FloatArray, memory: float) -> None:
+        self._kernel, self._rows, self._centres = kernel, rows, centres
+        self.n_candidates = len(centres)
+        self.held = 8 * len(rows) * len(centres) <= memory
+        self._width = max(1, int(min(_BLOCK_NUMBERS, memory / 32)) // len(rows))
 
     def columns(self, index: IntArray) -> FloatArray:
         """Columns of the candidates ``index``, (N, k)."""
         if self.held:
             return np.ascontiguousarray(self._matrix[index].T)
-        out = np.empty((self.n_rows, len(index)))
-        for start in range(0, len(index), self._width):
-            part = slice(start, start + self._width)
-            out[:, part] = self._evaluate(slice(None), index[part])
+        out = np.empty((len(self._rows), len(index)))
+        for part in self._parts(len(index)):
+            out[:, part] = self._kernel(self._rows, self._centres[index[part]])
         return out
 
     def sample(self, index: IntArray) -> FloatArray:
         """Some rows of these columns, enough to see which of them are alike."""
-        step = max(1, self.n_rows // _SAMPLE_ROWS)
-        return self._evaluate(slice(None, None, step), index)
+        some = self._rows[:: max(1, len(self._rows) // _SAMPLE_ROWS)]
+        columns: FloatArray = self._kernel(some, self._centres[index])
+        return columns
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """All columns as (places, block of shape (k, N)), one after the other."""
-        for start in range(0, self.n_candidates, self._width):
-            part = slice(start, min(start + self._width, self.n_candidates))
+        for part in self._parts(self.n_candidates):
             yield part, self._matrix[part] if self.held else self._transposed(part)
 
+    def _parts(self, n: int) -> Iterator[slice]:
+        return (slice(i, min(i + self._width, n)) for i in range(0, n, self._width))
+
     def _transposed(self, part: slice) -> FloatArray:
-        return self._evaluate(slice(None), np.arange(part.start, part.stop)).T
+        columns: FloatArray = self._kernel(self._rows, self._centres[part])
+        return columns.T
 
     @cached_property
     def _matrix(self) -> FloatArray:
-        whole = np.empty((self.n_candidates, self.n_rows))
-        for start in range(0, self.n_candidates, self._width):
-            part = slice(start, min(start + self._width, self.n_candidates))
+        whole = np.empty((self.n_candidates, len(self._rows)))
+        for part in self._parts(self.n_candidates):
             whole[part] = self._transposed(part)
         return whole
-
-
-@dataclass(frozen=True, eq=False)
-class _Evaluate:
-    """Any part of the matrix, by the kernel."""
-
-    kernel: Any
-    rows: FloatArray
-    centres: FloatArray
-
-    def __call__(self, rows: slice, index: IntArray) -> FloatArray:
-        wanted = self.rows[rows]
-        if not len(index):  # not every kernel takes none
-            return np.empty((len(wanted), 0))
-        columns: FloatArray = self.kernel(wanted, self.centres[index])
-        return columns
-
-
-def basis_matrix(
-    rows: NumberedRows, candidates: IntArray, kernel: Any, memory: float
-) -> BasisMatrix:
-    """The basis functions of ``candidates`` at the observations."""
-    observed = rows.observed
-    evaluate = _Evaluate(kernel, observed, rows.inputs[candidates])
-    return BasisMatrix(evaluate, len(observed), len(candidates), memory)
 
 
 def draw_candidates(n: int, most: int | None, always: IntArray, rng: Any) -> IntArray:
@@ -112,18 +82,18 @@ def joint_precision(kernel: Any, inputs: FloatArray, centres: IntArray) -> float
     some = _sample(inputs)
     phi = kernel(some, inputs[centres])
     whole, varying = (np.einsum("ij,ij->", x, x) for x in (phi, phi - phi.mean(axis=0)))
-    return float(max(varying, _LEAST_VARYING * whole) / len(some)) or 1.0
+    return float(max(varying, _LEAST_VARYING_SHARE * whole) / len(some)) or 1.0
 
 
 def extreme_width(kernel: Any, centres: FloatArray) -> str | None:
-    """Say whether each basis function sees one row alone, or all see the same."""
+    """Describe a width that is too narrow or too wide to learn from; None for any other."""
     some = _sample(centres)
     K = np.abs(kernel(some, some))
     scale = np.sqrt(np.maximum(np.diagonal(K), np.finfo(float).tiny))
     alike = (K / scale / scale[:, None])[~np.eye(len(K), dtype=bool)]
-    if len(alike) and alike.max() < _NARROW:
+    if len(alike) and alike.max() < _NARROW_SIMILARITY:
         return "so narrow that every basis function sees its own row only: nothing carries over"
-    if len(alike) and alike.min() > _WIDE:
+    if len(alike) and alike.min() > _WIDE_SIMILARITY:
         return "so wide that all basis functions are the same: predictions hardly depend on X"
     return None
 

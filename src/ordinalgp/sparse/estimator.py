@@ -1,36 +1,93 @@
-"""Sparse Bayesian ordinal regression: ``SparseBayesOrdinalClassifier``."""
+"""Sparse Bayesian ordinal regression: ``SparseBayesOrdinalClassifier``, and its fitted model."""
 
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils import check_random_state
 
-from ordinalgp._typing import IntArray
-from ordinalgp.models.base import Fitted, OrdinalClassifier, restore_on_error
+from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.models.base import Fitted, OrdinalClassifier, learn_further
+from ordinalgp.models.exact import check_rows
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows, numbered_rows
 from ordinalgp.persistence import saved_as
-from ordinalgp.runtime.progress import Report, reporter
+from ordinalgp.runtime.progress import reporter
 from ordinalgp.runtime.warning import warn_user
+from ordinalgp.sparse import training
 from ordinalgp.sparse.basis_matrix import draw_candidates, extreme_width, joint_precision
-from ordinalgp.sparse.model import SparseModel
-from ordinalgp.sparse.training import (
-    ActiveBasis,
-    EvidencePath,
-    SparseTask,
-    TrainingLimits,
-    first_basis,
-    train,
-)
 from ordinalgp.sparse.width import FAMILIES, WidthChoice, WidthSearch, WidthSettings
+from ordinalgp.validation import options
 from ordinalgp.validation.memory import check_bytes
-from ordinalgp.validation.options import check_kernel, check_number, check_option, check_whole
 from ordinalgp.validation.weights import check_weights
 
 _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
+_PREDICT_BLOCK = 2**22  # numbers in one block of basis functions: 32 MB
+
+
+@saved_as("model.sparse")
+@dataclass(frozen=True, eq=False)
+class SparseModel:
+    """Weighted sum of basis functions, with the training rows that later training needs."""
+
+    rows: NumberedRows
+    n_rows_seen: Annotated[int, Axes(low=1)]
+    """rows before equal ones were merged"""
+    candidates: Annotated[IntArray, Axes("C", 0, "N")]
+    """inputs that offered a basis function, ascending"""
+    kernel: Annotated[Any, Tagged("kernel")]
+    basis: training.ActiveBasis
+    covariance: Annotated[FloatArray, Axes("P P", *FINITE)]
+    """of the weights"""
+    value: float
+    """log evidence"""
+    path: training.EvidencePath
+    width_path: Annotated[FloatArray, Axes("widths two")]
+    """widths that were tried, and the criterion of each"""
+    width_rows: Annotated[int, Axes(low=0)]
+    """rows that chose the width; 0 for a given kernel"""
+    converged: bool
+    n_rounds: int
+
+    @property
+    def likelihood(self) -> OrdinalProbit:
+        """Likelihood with its thresholds found."""
+        return self.basis.likelihood
+
+    @property
+    def relevant(self) -> IntArray:
+        """Inputs whose basis functions are in the model."""
+        inputs: IntArray = self.candidates[self.basis.index]
+        return inputs
+
+    def latent(self, X: FloatArray) -> Moments:
+        """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
+        weights, vectors = self.basis.weights, self.rows.inputs[self.relevant]
+        block, mean, var = max(1, _PREDICT_BLOCK // len(weights)), [], []
+        for i in range(0, len(X), block):
+            phi = self.kernel(X[i : i + block], vectors)
+            mean.append(phi @ weights)
+            var.append(np.einsum("ij,ij->i", phi @ self.covariance, phi))
+        return Moments(np.concatenate(mean), np.maximum(np.concatenate(var), 0.0))
+
+    def check(self, n_features: int, n_levels: int) -> None:
+        """Raise ValueError unless the parts of a saved model agree."""
+        check_rows(self.rows.inputs, self.kernel, n_features)
+        index, likelihood = self.basis.index, self.likelihood
+        parts = {
+            "the likelihood": likelihood.n_levels == n_levels and likelihood.noise == 1.0,
+            "candidates": np.all(np.diff(self.candidates) > 0),
+            "the basis": len(np.unique(index)) == len(index) > 0,
+            "first_row": np.all(self.rows.first_row < self.n_rows_seen),
+            "width_path": self.width_path.shape[1] == 2,
+        }
+        wrong = [name for name, fits in parts.items() if not fits]
+        if wrong:
+            raise ValueError(f"{', '.join(wrong)} and the rest of the model disagree")
 
 
 @saved_as("estimator.sparse")
@@ -195,19 +252,16 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
 
     def _check_parameters(self) -> None:
         if isinstance(self.kernel, str):
-            check_option("kernel", self.kernel, (*FAMILIES, "auto"))
+            options.check_option("kernel", self.kernel, (*FAMILIES, "auto"))
         elif self.kernel is not None:
-            check_kernel(self.kernel)
-        check_option("training", self.training, ("incremental", "batch"))
+            options.check_kernel(self.kernel)
+        options.check_option("training", self.training, ("incremental", "batch"))
         if self.max_basis is not None:
-            check_whole("max_basis", self.max_basis, least=1)
+            options.check_whole("max_basis", self.max_basis, least=1)
         check_bytes("memory_limit", self.memory_limit)
-        if isinstance(self.candidates, str):
-            check_option("candidates", self.candidates, ("auto",))
-        elif self.candidates is not None:
-            check_whole("candidates", self.candidates, least=1)
-        check_whole("max_iter", self.max_iter, least=1)
-        check_number("tol", self.tol, above=0)
+        options.check_limit("candidates", self.candidates)
+        options.check_whole("max_iter", self.max_iter, least=1)
+        options.check_number("tol", self.tol, above=0)
 
     @property
     def _families(self) -> tuple[str, ...]:
@@ -218,11 +272,12 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
             return tuple(FAMILIES)
         return (self.kernel,) if isinstance(self.kernel, str) else ()
 
-    @property
-    def _limits(self) -> TrainingLimits:
+    def _search(self) -> WidthSearch:
         most = _MOST_BASIS if self.max_basis is None else self.max_basis
         memory = check_bytes("memory_limit", self.memory_limit)
-        return TrainingLimits(self.tol, self.max_iter, most, memory)
+        limits = training.TrainingLimits(self.tol, self.max_iter, most, memory)
+        rng, report = check_random_state(self.random_state), reporter(self.verbose)
+        return WidthSearch(self.width_settings, limits, rng, self.n_jobs, report)
 
     # ------------------------------------------------------------------------ fitting
 
@@ -232,17 +287,12 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         weights = check_weights(sample_weight, len(X), levels.codes)
         kernel = RBF() if self._families else self.kernel.clone_with_theta(self.kernel.theta)
         rows = numbered_rows(X, levels.codes, weights, kernel)
-        rng, report = check_random_state(self.random_state), reporter(self.verbose)
-        first, n_levels = rows.latent[first_rows(rows.codes, rng)], len(levels.categories)
-        start = WidthChoice.given(kernel, first_basis(rows, first, n_levels))
+        search, n_levels = self._search(), len(levels.categories)
+        first = rows.latent[first_rows(rows.codes, search.rng)]
+        start = WidthChoice(kernel, training.first_basis(rows, first, n_levels))
         if self._families:
-            start = self._search(rng, report).choose(rows, start.basis, self._families)
-        candidates = self._draw_candidates(rows, start.basis, rng)
-        if self.training == "batch":
-            alpha = joint_precision(start.kernel, rows.inputs, candidates)
-            basis = first_basis(rows, candidates, n_levels, alpha)
-            start = replace(start, basis=basis, steps=EvidencePath.of())
-        model = self._train(rows, len(X), candidates, start, report)
+            start = search.choose(rows, start, self._families, near=False)
+        model = self._train(rows, len(X), search, start, batch=self.training == "batch")
         return Fitted(self._signature(levels), model)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -265,12 +315,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         self
             The fitted estimator itself.
         """
-        with restore_on_error(self):
-            self._check_parameters()
-            if self.__sklearn_is_fitted__():
-                self._keep(self._with_rows(X, y, sample_weight))
-            else:
-                self._keep(self._learn(X, y, sample_weight, classes))
+        learn_further(self, X, y, sample_weight, classes)
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
@@ -278,49 +323,39 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         model: SparseModel = self._result.model
         kernel, seen = model.kernel, model.n_rows_seen
         rows, place = extended_rows(model.rows, X, codes, weights, kernel, seen)
-        rng, report = check_random_state(self.random_state), reporter(self.verbose)
-        basis = replace(model.basis, index=place[model.relevant])
-        start = WidthChoice(kernel, basis, model.width_path, model.width_rows, EvidencePath.of())
+        search, basis = self._search(), replace(model.basis, index=place[model.relevant])
+        start = WidthChoice(kernel, basis, model.width_path, model.width_rows)
         settings = self.width_settings
         # Equal rows are merged, and all copies of those that are drawn count.
         able = rows.counts.sum() * min(1.0, settings.fine.n_rows / len(rows.codes))
         if self._families and able >= settings.row_growth * model.width_rows:
             kinds = [FAMILIES[family] for family in self._families]
-            enough = model.width_rows >= settings.coarse.n_rows and type(kernel) in kinds
-            known = kernel if enough else None
-            start = self._search(rng, report).choose(rows, basis, self._families, known)
-        classes = np.unique(self.categories_[np.unique(rows.codes)])
-        signature = replace(self._result.signature, classes=classes)
-        candidates = self._draw_candidates(rows, start.basis, rng)
-        return Fitted(signature, self._train(rows, seen + len(X), candidates, start, report))
-
-    def _search(self, rng: np.random.RandomState, report: Report) -> WidthSearch:
-        return WidthSearch(self.width_settings, self._limits, rng, self.n_jobs, report)
-
-    def _draw_candidates(
-        self, rows: NumberedRows, basis: ActiveBasis, rng: np.random.RandomState
-    ) -> IntArray:
-        most = _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
-        return draw_candidates(len(rows.inputs), most, basis.index, rng)
+            near = model.width_rows >= settings.coarse.n_rows and type(kernel) in kinds
+            start = search.choose(rows, start, self._families, near=near)
+        model = self._train(rows, seen + len(X), search, start, batch=False)
+        return Fitted(self._later_signature(codes), model)
 
     def _train(
-        self,
-        rows: NumberedRows,
-        n_rows_seen: int,
-        candidates: IntArray,
-        start: WidthChoice,
-        report: Report,
+        self, rows: NumberedRows, seen: int, search: WidthSearch, start: WidthChoice, *, batch: bool
     ) -> SparseModel:
-        """Train from a kernel and a basis whose index counts all inputs."""
+        """Train from a start; a batch starts from the functions of all candidates."""
+        most = _MOST_CANDIDATES if self.candidates == "auto" else self.candidates
+        candidates = draw_candidates(len(rows.inputs), most, start.basis.index, search.rng)
         kernel = start.kernel
         problem = extreme_width(kernel, rows.inputs[candidates])
         if problem is not None and not self._families:
             text = f"The kernel {kernel} is {problem}. Give another, or 'auto' to choose one."
             warn_user(text, UserWarning)
-        index = np.searchsorted(candidates, start.basis.index)
-        basis = replace(start.basis, index=index)
-        task = SparseTask.of(rows, candidates, kernel, self._limits)
-        found = train(task, basis, grow=self.training == "incremental", report=report)
+        basis = replace(start.basis, index=np.searchsorted(candidates, start.basis.index))
+        path = start.steps
+        if batch:
+            places, n_levels = np.arange(len(candidates)), basis.likelihood.n_levels
+            alpha = joint_precision(kernel, rows.inputs, candidates)
+            basis = training.first_basis(rows, places, n_levels, alpha)
+            path = training.EvidencePath.of()
+        task = training.SparseTask.of(rows, candidates, kernel, search.limits)
+        grow = self.training == "incremental"
+        found = training.train(task, basis, grow=grow, report=search.report)
         if not found.converged:
             warn_user(
                 f"A move is left that would gain {found.largest_gain:.2g} > tol={self.tol:.2g} "
@@ -329,13 +364,13 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
             )
         return SparseModel(
             rows,
-            n_rows_seen,
+            seen,
             candidates,
             kernel,
             found.basis,
             found.covariance,
             found.value,
-            start.steps.then(found.path),
+            path.then(found.path),
             start.path,
             start.n_rows,
             found.converged,

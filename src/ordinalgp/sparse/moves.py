@@ -2,13 +2,13 @@
 
 At the mode of the weights the log likelihood is replaced by its quadratic expansion, with
 curvatures H = diag(counts * tau) and slopes delta. The evidence of the weights' precisions alpha is
-then that of a linear Gaussian model with targets t = Phi w + H^-1 delta and covariance
-C = H^-1 + Phi A^-1 Phi' (eq. (17) prints alpha for 1/alpha), and the best alpha of one basis
-function, all others fixed, has a closed form. An infinite alpha means: not in the model.
+then that of a linear Gaussian model. Its targets are t = Phi w + H^-1 delta. Their covariance is
+C = H^-1 + Phi A^-1 Phi'; eq. (17) prints alpha for 1/alpha. The best alpha of one basis function,
+all others fixed, has a closed form. An infinite alpha means that the function is not in the model.
 
-Differences of nearly equal numbers are avoided throughout: slopes are taken relative to the
-expansion point, and inside the model S = alpha (1 - beta) with beta = alpha Sigma_jj from a matrix
-whose eigenvalues are at least one.
+Differences of nearly equal numbers are avoided. Slopes are taken relative to the expansion point.
+Inside the model S = alpha (1 - beta), where beta = alpha Sigma_jj comes from a matrix whose
+eigenvalues are at least one.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ _LEAST_NEW_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
-    """The log likelihood to second order in the weights of some basis functions, (P,) of them."""
+    """Second-order expansion of the log likelihood in the weights of P basis functions."""
 
     gram: FloatArray
     """Phi' H Phi, (P, P)"""
@@ -101,17 +101,23 @@ class WeightPosterior:
         prior = 0.5 * self.alpha[inside] @ self.mean[inside] ** 2
         return float(e.height + quadratic - prior - self._triangle.half_log_det)
 
-    def explained(self, cross: FloatArray) -> FloatArray:
+    def _explained(self, cross: FloatArray) -> FloatArray:
         """phi'H Phi Sigma Phi'H phi of functions with ``cross`` = Phi'H phi, (inside, k)."""
         half = self._half @ cross
         return np.einsum("ij,ij->j", half, half)
+
+    def entry_gains(self, Q: FloatArray, D: FloatArray, cross: FloatArray) -> FloatArray:
+        """Gains of adding functions with this Q, D = phi'H phi and ``cross`` = Phi'H phi."""
+        S = D - self._explained(cross)
+        gain = best_moves(np.full_like(S, np.inf), S, Q, np.ones_like(S)).gain
+        return np.where(S <= _LEAST_NEW_SHARE * D, 0.0, gain)
 
     def gains(self) -> Gains:
         """The best move of every basis function of the expansion."""
         e, inside = self.expansion, self.inside
         Q = e.slope - e.gram @ self._step
         D = np.diagonal(e.gram)
-        S = D - self.explained(e.gram[inside])
+        S = D - self._explained(e.gram[inside])
         beta = np.ones_like(D)
         inverse = self._triangle.full_inverse()
         beta[inside] = np.diagonal(inverse)
@@ -126,50 +132,19 @@ class WeightPosterior:
         return found
 
 
-def entry_gains(S: FloatArray, Q: FloatArray, D: FloatArray) -> FloatArray:
-    """Gains of adding functions with these S and Q, where D = phi'H phi."""
-    outside = np.full(len(S), np.inf)
-    gain = best_moves(outside, S, Q, np.ones_like(S)).gain
-    return np.where(S <= _LEAST_NEW_SHARE * D, 0.0, gain)
-
-
 def best_moves(alpha: FloatArray, S: FloatArray, Q: FloatArray, beta: FloatArray) -> Gains:
-    """Closed form of eq. (21) and the gain of going there; beta = (alpha - S) / alpha."""
-    inside, excess = np.isfinite(alpha), Q**2 - beta * S
+    """Best precisions by eq. (21), and the gain of each; beta = (alpha - S) / alpha.
+
+    The change of eq. (20) is the same for all moves, where 1 / alpha is zero outside the model.
+    """
+    excess = Q**2 - beta * S
     wanted = (excess > 0) & (S > 0)
     target = np.full_like(alpha, np.inf)
     np.divide(S**2, excess, out=target, where=wanted)
     target[wanted] = np.clip(target[wanted], *_ALPHA_RANGE)
-    gain = np.zeros_like(alpha)
-    for which, rule in (
-        (wanted & ~inside, _gain_of_adding),
-        (wanted & inside, _gain_of_changing),
-        (~wanted & inside, _gain_of_deleting),
-    ):
-        parts = (x[which] for x in (S, Q, beta, alpha, target))
-        gain[which] = rule(*parts)
-    return Gains(gain, target)
-
-
-def _gain_of_adding(
-    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
-) -> FloatArray:
-    # ((Q^2 - S)/S + log(S/Q^2))/2 at the best alpha; this form holds where it is clipped, too.
-    return 0.5 * (Q**2 / (target + S) - np.log1p(S / target))
-
-
-def _gain_of_changing(
-    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
-) -> FloatArray:
     change = 1 / target - 1 / alpha
-    grown = beta + S / target  # 1 + S change
-    return 0.5 * (Q**2 * change / grown - np.log(grown))
-
-
-def _gain_of_deleting(
-    S: FloatArray, Q: FloatArray, beta: FloatArray, alpha: FloatArray, target: FloatArray
-) -> FloatArray:
-    return 0.5 * (-(Q**2) / (alpha * beta) - np.log(beta))
+    growth = beta + S / target  # 1 + S change
+    return Gains(0.5 * (Q**2 * change / growth - np.log(growth)), target)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,16 +160,9 @@ class MoveSequence:
 
 
 def improve(
-    expansion: Expansion,
-    alpha: FloatArray,
-    tol: float,
-    *,
-    max_adds: int,
-    max_moves: int,
-    frozen: BoolArray,
+    now: WeightPosterior, tol: float, *, max_adds: int, max_moves: int, frozen: BoolArray
 ) -> MoveSequence:
     """Take the best move, again and again, until none gains more than ``tol``."""
-    now = WeightPosterior(expansion, alpha.copy())
     kinds: list[str] = []
     places: list[int] = []
     values: list[float] = []
@@ -208,27 +176,21 @@ def improve(
             break
         after = now.alpha.copy()
         after[best] = found.alpha[best]
-        kinds.append(_kind(now.alpha[best], after[best]))
+        left = DELETE if np.isinf(after[best]) else RE_ESTIMATE
+        kinds.append(ADD if np.isinf(now.alpha[best]) else left)
         places.append(best)
-        now = WeightPosterior(expansion, after)
+        now = WeightPosterior(now.expansion, after)
         values.append(now.value)
     return MoveSequence(now, kinds, places, values)
 
 
-def _kind(before: float, after: float) -> str:
-    if np.isinf(before):
-        return ADD
-    return DELETE if np.isinf(after) else RE_ESTIMATE
-
-
-def shrink(expansion: Expansion, alpha: FloatArray) -> MoveSequence:
+def shrink(old: WeightPosterior) -> MoveSequence:
     """Re-estimate all precisions at once, and delete those that the evidence sends to infinity.
 
     MacKay's fixed point alpha = (1 - alpha Sigma_jj)/mu_j^2; where the evidence would fall, the
     EM step alpha = 1/(mu_j^2 + Sigma_jj), under which it cannot.
     """
-    old = WeightPosterior(expansion, alpha)
-    inside, mean = old.inside, old.mean[old.inside]
+    alpha, inside, mean = old.alpha, old.inside, old.mean[old.inside]
     var = np.diagonal(old.covariance)
     known: FloatArray = np.clip(1.0 - alpha[inside] * var, 0.0, 1.0)
     for share, extra in ((known, 0 * var), (np.ones_like(var), var)):
@@ -239,7 +201,7 @@ def shrink(expansion: Expansion, alpha: FloatArray) -> MoveSequence:
         if not np.isfinite(after).any():  # a model has at least one function
             strongest = inside[np.argmax(np.abs(mean))]
             after[strongest] = alpha[strongest]
-        new = WeightPosterior(expansion, after)
+        new = WeightPosterior(old.expansion, after)
         if new.value >= old.value:
             break
     best = _without_useless(new)

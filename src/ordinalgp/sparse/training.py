@@ -1,10 +1,10 @@
 """Sparse Bayesian learning: Laplace's mode, thresholds and moves of basis functions in turn.
 
 One round finds the mode of the weights (eqs. (6)-(11) of [Li18]_) and the thresholds that maximise
-the evidence (section 4.2), expands the likelihood there, scores every candidate in one pass over
-the columns, and then takes all good moves among the best candidates at that fixed curvature.
-Algorithm 1 of the paper takes one move per round; here a move costs nothing in N, and a round
-O(N C M).
+the evidence (section 4.2). It expands the likelihood there and scores every candidate in one pass
+over the columns. Then it takes all good moves among the best candidates at that fixed curvature.
+Algorithm 1 of the paper takes one move per round. Here the cost of a move does not depend on N,
+and a round costs O(N C M).
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray, IntArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.objectives import laplace_evidence
@@ -25,15 +25,8 @@ from ordinalgp.core.projections import Basis
 from ordinalgp.models.training_rows import NumberedRows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, Report, silent
-from ordinalgp.sparse.basis_matrix import BasisMatrix, basis_matrix
-from ordinalgp.sparse.moves import (
-    Expansion,
-    MoveSequence,
-    WeightPosterior,
-    entry_gains,
-    improve,
-    shrink,
-)
+from ordinalgp.sparse.basis_matrix import BasisMatrix
+from ordinalgp.sparse.moves import Expansion, MoveSequence, WeightPosterior, improve, shrink
 
 START, LINEARISE, THRESHOLDS = "start", "linearise", "thresholds"
 _START_ALPHA = 1e-3  # section 5.1.4 of the paper
@@ -43,7 +36,7 @@ _FEWEST_ADDS, _MOST_ADDS = 4, 64  # per round: as many as the model has, within 
 _SINGLE_MOVES_BELOW = 128  # functions; with more, batch training moves all of them at once
 _MOVE_ATTEMPTS = 12  # per round, to keep the evidence from falling
 _ROUND_STEPS, _LAST_STEPS = 2, 50  # of the search for thresholds, in a round and at the end
-_FLAT_SLOPE = 1e-3  # of the evidence in every threshold's parameter: a search is over
+_FLAT_SLOPE = 1e-3  # of the evidence in every threshold's parameter: below, a search ends
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,8 @@ class SparseTask:
         cls, rows: NumberedRows, candidates: IntArray, kernel: Any, limits: TrainingLimits
     ) -> Self:
         """The training on ``rows`` with functions at ``candidates``."""
-        matrix = basis_matrix(rows, candidates, kernel, _MATRIX_SHARE * limits.memory)
+        memory = _MATRIX_SHARE * limits.memory
+        matrix = BasisMatrix(kernel, rows.observed, rows.inputs[candidates], memory)
         return cls(matrix, rows.codes, rows.counts, limits)
 
 
@@ -163,8 +157,7 @@ class _TrialBasis:
 
     index: IntArray
     phi: FloatArray
-    alpha: FloatArray
-    expansion: Expansion
+    posterior: WeightPosterior
 
 
 def first_basis(
@@ -196,14 +189,13 @@ def train(
 
     for n_rounds in range(1, task.limits.max_rounds + 1):
         trial = _trial_basis(task, mode, grow=grow)
-        here = WeightPosterior(trial.expansion, trial.alpha)
-        left = float(np.max(here.gains().gain))
+        left = float(np.max(trial.posterior.gains().gain))
         step = None
         if shrinking:  # each alone gains little while there are many of a kind
-            moved = shrink(trial.expansion, trial.alpha)
-            left = max(left, moved.values[-1] - here.value)
+            moved = shrink(trial.posterior)
+            left = max(left, moved.values[-1] - trial.posterior.value)
             step = _mode_after(task, mode, trial, moved), moved
-            shrinking = step[0].value > mode.value or len(trial.alpha) > _SINGLE_MOVES_BELOW
+            shrinking = step[0].value > mode.value or len(trial.index) > _SINGLE_MOVES_BELOW
         elif left > tol:
             step = _advance(task, mode, trial)
         if left > tol and step is not None:
@@ -223,15 +215,17 @@ def train(
 
 
 def _advance(task: SparseTask, mode: Mode, trial: _TrialBasis) -> tuple[Mode, MoveSequence] | None:
-    """Take good moves, a quarter as many where they do not raise the evidence at the new mode.
+    """Take good moves, and fewer of them while they do not raise the evidence at the new mode.
 
     A single move that does not gain what it promised is left out, and the others are tried
     without it.
     """
-    refused = np.zeros(len(trial.alpha), dtype=bool)
-    most = 2 * len(trial.alpha) + 50
+    refused = np.zeros(len(trial.index), dtype=bool)
+    most, size = 2 * len(trial.index) + 50, len(mode.basis.index)
+    adds = max(0, min(max(size, _FEWEST_ADDS), _MOST_ADDS, task.limits.max_basis - size))
     for _ in range(_MOVE_ATTEMPTS):
-        moved = _moves(task, trial, most, refused)
+        limits = {"max_adds": adds, "max_moves": most}
+        moved = improve(trial.posterior, task.limits.tol / 10, **limits, frozen=refused)
         if not moved.kinds:
             break
         new = _mode_after(task, mode, trial, moved)
@@ -241,13 +235,6 @@ def _advance(task: SparseTask, mode: Mode, trial: _TrialBasis) -> tuple[Mode, Mo
             refused[moved.places] = True
         most = max(1, min(len(moved.kinds), 64) // 4)
     return None
-
-
-def _moves(task: SparseTask, trial: _TrialBasis, most: int, refused: BoolArray) -> MoveSequence:
-    size = int(np.isfinite(trial.alpha).sum())
-    adds = max(0, min(max(size, _FEWEST_ADDS), _MOST_ADDS, task.limits.max_basis - size))
-    limits = {"max_adds": adds, "max_moves": most}
-    return improve(trial.expansion, trial.alpha, task.limits.tol / 10, **limits, frozen=refused)
 
 
 def _mode_after(task: SparseTask, mode: Mode, trial: _TrialBasis, moved: MoveSequence) -> Mode:
@@ -265,16 +252,15 @@ def _mode_after(task: SparseTask, mode: Mode, trial: _TrialBasis, moved: MoveSeq
 def find_mode(
     task: SparseTask, basis: ActiveBasis, phi: FloatArray, steps: int = _ROUND_STEPS
 ) -> Mode:
-    """Find the mode of the weights, and then the thresholds, in so many steps of a search."""
+    """Find the mode of the weights, and then the thresholds in at most ``steps`` steps."""
     prior = np.diag(1 / basis.alpha)
     problem = Problem(prior, Basis(phi), task.y, basis.likelihood, task.counts)
     start = Start(None, basis.alpha * basis.weights)  # type: ignore[arg-type]
-    first = _evaluate(problem, start)
-    best = _best_thresholds(problem, basis.likelihood, first, steps)
-    likelihood = basis.likelihood.clone_with_theta(best.theta)
+    first = _evaluate(problem, basis.likelihood, start)
+    best = _best_thresholds(problem, first, steps)
     smoothed = best.found.smoothed
     return Mode(
-        replace(basis, weights=best.found.posterior.mean, likelihood=likelihood),
+        replace(basis, weights=best.found.posterior.mean, likelihood=best.likelihood),
         phi,
         first.value,
         best.value,
@@ -287,51 +273,52 @@ def find_mode(
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """Evidence at some thresholds, its gradient in them, and the mode behind it."""
+    """Evidence of a likelihood, its gradient in the thresholds, and the mode behind it."""
 
-    theta: FloatArray
+    likelihood: OrdinalProbit
     value: float
     gradient: FloatArray
     found: Approximation
 
 
-def _evaluate(problem: Problem, start: Start) -> _Evidence:
+def _evaluate(problem: Problem, likelihood: OrdinalProbit, start: Start) -> _Evidence:
+    problem = replace(problem, likelihood=likelihood)
     found = infer(problem, smoothing="mode", start=start)
     evaluation = laplace_evidence(problem, found)
     # The noise stays one: noise, thresholds and weights share one scale, which alpha sets.
-    gradient = evaluation.d_likelihood[1:]
-    return _Evidence(problem.likelihood.theta, evaluation.value, gradient, found)
+    return _Evidence(likelihood, evaluation.value, evaluation.d_likelihood[1:], found)
 
 
-def _best_thresholds(
-    problem: Problem, likelihood: OrdinalProbit, first: _Evidence, steps: int
-) -> _Evidence:
-    """BFGS from ``first``; the best evaluation of all."""
+def _best_thresholds(problem: Problem, first: _Evidence, steps: int) -> _Evidence:
+    """Maximise the evidence in the thresholds by BFGS, and return its best evaluation."""
     best = last = first
-    low, high = likelihood.bounds[1:].T
+    begin = first.likelihood.theta
+    low, high = first.likelihood.bounds[1:].T
 
     def cost(free: FloatArray) -> tuple[float, FloatArray]:
         nonlocal best, last
-        theta = np.concatenate([first.theta[:1], np.clip(free, low, high)])
-        if not np.array_equal(theta, last.theta):
-            at = replace(problem, likelihood=likelihood.clone_with_theta(theta))
-            last = replace(_evaluate(at, last.found.start), theta=theta)
+        if np.array_equal(free, begin[1:]):
+            last = first
+        else:
+            theta = np.concatenate([begin[:1], np.clip(free, low, high)])
+            likelihood = first.likelihood.clone_with_theta(theta)
+            last = _evaluate(problem, likelihood, last.found.start)
         if last.value > best.value:
             best = last
         return -last.value, -last.gradient * ((low <= free) & (free <= high))
 
-    inverse = _inverse_hessian(problem, likelihood, first)
-    options = {"maxiter": steps, "gtol": _FLAT_SLOPE, "hess_inv0": inverse}
-    minimize(cost, first.theta[1:], jac=True, method="BFGS", options=options)
+    options = {"maxiter": steps, "gtol": _FLAT_SLOPE, "hess_inv0": _inverse_hessian(problem, first)}
+    minimize(cost, begin[1:], jac=True, method="BFGS", options=options)
     return best
 
 
-def _inverse_hessian(problem: Problem, likelihood: OrdinalProbit, at: _Evidence) -> FloatArray:
+def _inverse_hessian(problem: Problem, at: _Evidence) -> FloatArray:
     """Inverse Hessian of the log joint density in the thresholds, the weights following them.
 
     It lacks the part of the log determinant, so it is near the evidence's own, but not equal.
     """
-    own, cross = likelihood.threshold_curvature(problem.y, at.found.at.mean, problem.counts)
+    mean = at.found.at.mean
+    own, cross = at.likelihood.threshold_curvature(problem.y, mean, problem.counts)
     follow = problem.projection.adjoint(cross.T)  # (M, r - 1)
     profile = own - follow.T @ at.found.posterior.covary(follow)
     size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
@@ -349,7 +336,7 @@ def _trial_basis(task: SparseTask, mode: Mode, *, grow: bool) -> _TrialBasis:
     phi = np.column_stack([mode.phi, task.matrix.columns(chosen)]) if len(chosen) else mode.phi
     alpha = np.concatenate([mode.basis.alpha, np.full(len(chosen), np.inf)])
     index = np.concatenate([mode.basis.index, chosen])
-    return _TrialBasis(index, phi, alpha, mode.expansion(phi))
+    return _TrialBasis(index, phi, WeightPosterior(mode.expansion(phi), alpha))
 
 
 def _entrants(task: SparseTask, mode: Mode) -> IntArray:
@@ -360,15 +347,17 @@ def _entrants(task: SparseTask, mode: Mode) -> IntArray:
     wanted = 2 * min(max(size, _FEWEST_ADDS), _MOST_ADDS) if size < limits.max_basis else 0
     ranked = np.argsort(-gain, kind="stable")[: 8 * wanted]
     ranked = ranked[gain[ranked] > limits.tol / 10]
+    if not len(ranked):
+        return ranked
     sample = task.matrix.sample(ranked)
     return ranked[distinct_columns(sample, task.matrix.sample(inside), wanted)]
 
 
 def distinct_columns(sample: FloatArray, inside: FloatArray, most: int) -> IntArray:
-    """Places of columns, in order, that add to the model something else than all before them.
+    """Places of the first columns that differ from each other in the part they add to the model.
 
-    Compared are the parts outside the span of the columns ``inside``: smooth functions are all
-    alike in the part that the model has already.
+    The parts outside the span of the columns ``inside`` are compared, because smooth functions are
+    all alike in the part that the model already has.
     """
     span = np.linalg.qr(inside)[0]
     sample = sample - span @ (span.T @ sample)
@@ -383,13 +372,15 @@ def distinct_columns(sample: FloatArray, inside: FloatArray, most: int) -> IntAr
 
 
 def score_candidates(matrix: BasisMatrix, mode: Mode) -> FloatArray:
-    """Gain of adding each candidate: Q and S of eq. (20) in one pass over the columns."""
+    """Gain of adding each candidate, from its Q and S, in one pass over the columns.
+
+    Q and S are the quantities that [Li18]_ defines without a number between eqs. (20) and (21).
+    """
     posterior = mode.posterior
     weighted = mode.curvature[:, None] * mode.phi
     gain = np.empty(matrix.n_candidates)
     for part, block in matrix.blocks():
         Q = block @ mode.slope  # at the mode, phi'C^-1 t is phi'delta
         D = np.square(block) @ mode.curvature
-        S = D - posterior.explained((block @ weighted).T)
-        gain[part] = entry_gains(S, Q, D)
+        gain[part] = posterior.entry_gains(Q, D, (block @ weighted).T)
     return gain

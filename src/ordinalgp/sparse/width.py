@@ -1,7 +1,7 @@
 """Choice of the basis functions' width, and of their family, by evidence."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -15,15 +15,8 @@ from ordinalgp.kernels import Exponential
 from ordinalgp.models.default_kernel import spread
 from ordinalgp.models.training_rows import NumberedRows, places
 from ordinalgp.runtime.progress import Progress, Report, silent
+from ordinalgp.sparse import training
 from ordinalgp.sparse.basis_matrix import draw_candidates, extreme_width
-from ordinalgp.sparse.training import (
-    ActiveBasis,
-    EvidencePath,
-    SparseTask,
-    TrainingLimits,
-    TrainingResult,
-    train,
-)
 
 FAMILIES: dict[str, type[Kernel]] = {"gaussian": RBF, "exponential": Exponential}
 
@@ -41,6 +34,8 @@ class WidthStage:
     """powers of two of the width to start from"""
     refinements: tuple[float, ...]
     """steps to both sides of the best, as powers of two"""
+    from_distances: bool = False
+    """start from a typical distance of two rows, not from the kernel's own width"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +46,7 @@ class WidthSettings:
     """
 
     coarse: WidthStage = WidthStage(
-        2000, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25)
+        2000, None, 100, (-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0), (0.5, 0.25), from_distances=True
     )
     """a grid over few rows"""
     fine: WidthStage = WidthStage(8000, 1000, 250, (-1.0, 0.0, 1.0), (0.5,))
@@ -61,9 +56,9 @@ class WidthSettings:
     max_rounds: int = 30
     """rounds of a trial"""
     cost_per_function: float = 2.3
-    """subtracted from the evidence for each function, whose precision is one fitted number: with a
-    flat prior on log alpha over its range (37 nats), against a posterior some sqrt(2) wide in
-    log alpha, it costs log(37 / sqrt(4 pi)); without it, narrow functions buy evidence row by row
+    """subtracted from the evidence per function, for its fitted precision; without it, narrow
+    functions gain evidence row by row. A flat prior on log alpha has a range of 37 nats, and the
+    posterior is some sqrt(2) wide. So the cost is log(37 / sqrt(4 pi)).
     """
     furthest_power: float = 6.0
     """limit of the grid to either side, where the best is at its end, in powers of two"""
@@ -71,51 +66,20 @@ class WidthSettings:
     """rows over those of the last choice, from which on the width is chosen again; not quite two,
     as halves may be unequal"""
 
-    def limits(self, stage: WidthStage, limits: TrainingLimits) -> TrainingLimits:
-        """Limits of a trial, tighter than those of the final training: many widths are tried."""
-        basis = min(stage.max_basis, limits.max_basis)
-        tol = max(limits.tol, self.tol)
-        return replace(limits, tol=tol, max_rounds=self.max_rounds, max_basis=basis)
-
 
 @dataclass(frozen=True, eq=False)
 class WidthChoice:
-    """The best width's kernel and basis, with all widths that were tried."""
+    """A kernel and a basis: given ones, or those of the best width among all that were tried."""
 
     kernel: Kernel
-    basis: ActiveBasis
+    basis: training.ActiveBasis
     """its index counts all inputs"""
-    path: FloatArray
+    path: FloatArray = field(default_factory=lambda: np.empty((0, 2)))
     """widths, ascending, and the criterion of each, (k, 2)"""
-    n_rows: int
+    n_rows: int = 0
     """rows that chose, copies counted"""
-    steps: EvidencePath
+    steps: training.EvidencePath = field(default_factory=training.EvidencePath.of)
     """of the best width's training, if that was on all rows"""
-
-    @classmethod
-    def given(cls, kernel: Kernel, basis: ActiveBasis) -> "WidthChoice":
-        """A kernel that is kept as it is."""
-        return cls(kernel, basis, np.empty((0, 2)), 0, EvidencePath.of())
-
-    @property
-    def value(self) -> float:
-        """Criterion of the best width."""
-        return float(self.path[:, 1].max())
-
-
-@dataclass(frozen=True, eq=False)
-class WidthStart:
-    """Start of the search among the widths of one family."""
-
-    family: type[Kernel]
-    basis: ActiveBasis
-    width: float | None = None
-    """None: a typical distance between two rows"""
-
-    @classmethod
-    def at(cls, kernel: Kernel, basis: ActiveBasis) -> "WidthStart":
-        """The start at a kernel's own width."""
-        return cls(type(kernel), basis, kernel.length_scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,69 +96,63 @@ class WidthSearch:
     """Searches among the widths of several families, all on the same rows."""
 
     settings: WidthSettings
-    limits: TrainingLimits
+    limits: training.TrainingLimits
     rng: np.random.RandomState
     n_jobs: int | None = None
     report: Report = silent
 
     def choose(
-        self,
-        rows: NumberedRows,
-        basis: ActiveBasis,
-        families: Sequence[str],
-        known: Kernel | None = None,
+        self, rows: NumberedRows, start: WidthChoice, families: Sequence[str], *, near: bool
     ) -> WidthChoice:
         """Choose by the evidence of some rows over a grid, and of more rows around the best there.
 
-        Of several ``families`` of functions the one with the largest evidence is chosen. Given
-        ``known``, the kernel of the model so far, the fine stage tries its neighbours alone. All
-        trials begin with the functions of ``basis``, or with those of the grid's best.
+        Of several ``families`` of functions the one with the largest evidence is chosen. With
+        ``near``, the fine stage tries the neighbours of the kernel of ``start`` alone. All trials
+        begin with the functions of ``start``, or with those of the grid's best.
         """
-        coarse, few_rows = self.settings.coarse, len(rows.codes) <= self.settings.coarse.n_rows
-        starts = [WidthStart(FAMILIES[family], basis) for family in families]
-        if few_rows:
-            return self._best(coarse, rows, starts)
-        if known is not None:
-            starts = [WidthStart.at(known, basis)]
-        else:
-            found = self.compare(replace(coarse, refinements=()), rows, starts)
-            starts = [WidthStart.at(each.kernel, each.basis) for each in found]
-        return self._best(self.settings.fine, rows, starts)
-
-    def _best(
-        self, stage: WidthStage, rows: NumberedRows, starts: Sequence[WidthStart]
-    ) -> WidthChoice:
-        return max(self.compare(stage, rows, starts), key=lambda each: each.value)
+        stage = self.settings.coarse
+        starts = [replace(start, kernel=FAMILIES[family]()) for family in families]
+        if len(rows.codes) > stage.n_rows:
+            grid = replace(stage, refinements=())
+            starts = [start] if near else self.compare(grid, rows, starts)
+            stage = self.settings.fine
+        return max(self.compare(stage, rows, starts), key=lambda each: each.path[:, 1].max())
 
     def compare(
-        self, stage: WidthStage, rows: NumberedRows, starts: Sequence[WidthStart]
+        self, stage: WidthStage, rows: NumberedRows, starts: Sequence[WidthChoice]
     ) -> list[WidthChoice]:
-        """The best width of each family, on the same rows, as evidences are compared."""
+        """The best width of each family, all on the same rows, so that evidences compare."""
         inside = np.unique(np.concatenate([start.basis.index for start in starts]))
         first = np.flatnonzero(np.isin(rows.latent, inside))
         few = rows.take(draw_candidates(len(rows.codes), stage.n_rows, first, self.rng))
         place = places(few.first_row, rows.first_row)
         always = np.searchsorted(place, inside)
         offered = draw_candidates(len(few.inputs), stage.n_candidates, always, self.rng)
-        limits = self.settings.limits(stage, self.limits)
+        limits = replace(  # of a trial, tighter than those of the final training
+            self.limits,
+            tol=max(self.limits.tol, self.settings.tol),
+            max_rounds=self.settings.max_rounds,
+            max_basis=min(self.limits.max_basis, stage.max_basis),
+        )
         task = _StageTask(few, offered, place[offered], limits, self.settings.cost_per_function)
-        return [self._search(stage, task, start, rows) for start in starts]
+        found = [self._search(stage, task, start) for start in starts]
+        if len(few.codes) < len(rows.codes):  # a path on other rows cannot be continued
+            found = [replace(each, steps=training.EvidencePath.of()) for each in found]
+        return found
 
-    def _search(
-        self, stage: WidthStage, task: "_StageTask", start: WidthStart, rows: NumberedRows
-    ) -> WidthChoice:
+    def _search(self, stage: WidthStage, task: "_StageTask", start: WidthChoice) -> WidthChoice:
         """The best width of one family."""
+        family, width = type(start.kernel), start.kernel.length_scale
+        if stage.from_distances:
+            width = _typical_distance(family, task.rows.inputs)
         basis = replace(start.basis, index=np.searchsorted(task.place, start.basis.index))
-        width = start.width or _typical_distance(start.family, task.rows.inputs)
-        path, best = self.maximise(partial(task.trial, start.family, basis), width, stage)
-        steps = EvidencePath.of()
+        path, best = self.maximise(partial(task.trial, family, basis), width, stage)
+        steps = training.EvidencePath.of()
         if best.result is not None:
-            basis = best.result.basis
-            on_all_rows = len(task.rows.codes) == len(rows.codes)
-            steps = best.result.path if on_all_rows else steps
+            basis, steps = best.result.basis, best.result.path
         basis = replace(basis, index=task.place[basis.index])
-        kernel, n_rows = start.family(best.width), round(task.rows.counts.sum())
-        return WidthChoice(kernel, basis, path, n_rows, steps)
+        n_rows = round(task.rows.counts.sum())
+        return WidthChoice(family(best.width), basis, path, n_rows, steps)
 
     def maximise(
         self, trial: Callable[[float], tuple[float, Any]], start: float, stage: WidthStage
@@ -247,22 +205,22 @@ class _StageTask:
     """inputs of ``rows`` that offer a basis function"""
     place: IntArray
     """place of each candidate among the inputs of all rows"""
-    limits: TrainingLimits
+    limits: training.TrainingLimits
     cost_per_function: float
 
     def trial(
-        self, family: type[Kernel], basis: ActiveBasis, width: float
-    ) -> tuple[float, TrainingResult | None]:
+        self, family: type[Kernel], basis: training.ActiveBasis, width: float
+    ) -> tuple[float, training.TrainingResult | None]:
         """Criterion of a width, and the training behind it."""
         kernel = family(width)
         if extreme_width(kernel, self.rows.inputs) is not None:
             return -np.inf, None
-        task = SparseTask.of(self.rows, self.candidates, kernel, self.limits)
-        found = train(task, basis, grow=True)
+        task = training.SparseTask.of(self.rows, self.candidates, kernel, self.limits)
+        found = training.train(task, basis, grow=True)
         return found.value - self.cost_per_function * len(found.basis.index), found
 
 
 def _typical_distance(family: type[Kernel], inputs: FloatArray) -> float:
-    """Some distance that two rows have, as the middle of a grid of widths."""
+    """A typical distance between two rows, as the middle of a grid of widths."""
     d = inputs.shape[1]  # differences of all features are added, or their squares
     return float((np.sqrt(d) if family is RBF else 2 * d) * (spread(inputs) or 1.0))

@@ -54,3 +54,11 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
     check_number(name, value, least=least)
     if not isinstance(value, int | np.integer):
         raise ValueError(f"{name} must be a whole number, but is {value!r}.")
+
+
+def check_limit(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is "auto", None or a whole number, at least one."""
+    if isinstance(value, str):
+        check_option(name, value, ("auto",))
+    elif value is not None:
+        check_whole(name, value, least=1)
