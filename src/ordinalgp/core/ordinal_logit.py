@@ -1,115 +1,308 @@
-"""Proportional odds: the ordinal likelihood with logistic instead of Gaussian noise."""
+"""Proportional odds: the ordinal likelihood with logistic instead of Gaussian noise.
 
+Expectations under u ~ N(mean, sd^2) have no closed form. A level is observed if u + noise L,
+L logistic, falls between its thresholds. Either variable can be integrated, given the other:
+
+    E[p(y|u)] = E_x[q(y | mean + scale x)]
+    over the latent value:  x normal,   scale = sd,     q logistic with scale noise
+    over the noise:         x logistic, scale = noise,  q normal with scale sd
+
+Both integrands are log-concave in x, and analytic around the real line. The trapezoidal rule
+therefore converges exponentially. The first needs nodes in proportion to sd / noise, the
+second about as many whatever the ratio, each of them more expensive.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
-from ordinalgp.core.truncated_normal import hermite
+from ordinalgp.core.truncated_normal import cut_normal
+
+_LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
+# exp(-36) = 2e-16: nodes reach to where the integrand has dropped by this factor.
+_DROP = 36.0
+# Spacing at which the trapezoidal rule errs by exp(-36): exp(-2 pi^2 / h^2) for a normal
+# density, and exp(-2 pi^2 / h) for a logistic one, whose poles are at distance pi.
+_NORMAL_SPACING = np.pi * np.sqrt(2 / _DROP)
+_LOGISTIC_SPACING = 2 * np.pi**2 / _DROP
+# sd / noise beyond which the noise is integrated instead of the latent value.
+_WIDE = 8.0
+_BLOCK = 2**15  # nodes processed at once: arrays of 256 KB
+# The mode and the ends of the nodes are searched to this difference of the log integrand.
+_TOLERANCE = 2.0
+_MOST_STEPS = 100  # of either search, which bisection or Newton's method end long before
 
 
 class OrdinalLogit(Thresholds):
-    """P(y|u) = expit((b_y - u)/noise) - expit((b_{y-1} - u)/noise): proportional odds.
+    """P(y|u) = expit((b_y - u)/noise) - expit((b_{y-1} - u)/noise): proportional odds."""
 
-    Expectations under a Gaussian have no closed form: they are taken by Gauss-Hermite
-    quadrature around the mode of the tilted distribution. That is accurate to 1e-8 while the
-    latent variance is of the order of noise squared, and loses digits as it grows beyond.
-    """
-
-    order = 64
     noise_sd: ClassVar[float] = float(np.pi / np.sqrt(3))
 
-    def _point(self, y: IntArray, u: FloatArray) -> tuple[Smoothed, list[FloatArray]]:
-        """Log p(y|u), three derivatives in u, and what the theta derivatives reuse."""
-        lo, hi, width = self.edges(y, u, self.noise)
-        lo, hi = np.clip(lo, -1e6, 1e6), np.clip(hi, -1e6, 1e6)
-        width = np.minimum(width, 700.0)
-        # p = expit(hi) expit(-lo) (1 - exp(-width)): no difference of two numbers near 1.
-        value = log_expit(hi) + log_expit(-lo) + np.log(-np.expm1(-width))
-        g_lo, g_hi = expit(lo) * expit(-lo), expit(hi) * expit(-hi)
-        k_lo, k_hi = g_lo * (1 - 2 * expit(lo)), g_hi * (1 - 2 * expit(hi))
-        s = self.noise
-        d1 = (expit(lo) - expit(-hi)) / s
-        smoothed = Smoothed(value, d1, -(g_lo + g_hi) / s**2, (k_lo + k_hi) / s**3)
-        return smoothed, [lo, hi, width, g_lo, g_hi, k_lo, k_hi]
-
-    def _point_theta(self, y: IntArray, u: FloatArray) -> ThetaDerivatives:
-        """Derivatives in theta of log p(y|u) and of its first two derivatives in u."""
-        point, (lo, hi, width, g_lo, g_hi, k_lo, k_hi) = self._point(y, u)
-        s, squeeze = self.noise, 1 / np.expm1(width)
-        stretch = lo * expit(lo) - hi * expit(-hi) - width * squeeze
-        return ThetaDerivatives(
-            self.pack(y, -(expit(lo) + squeeze) / s, (expit(-hi) + squeeze) / s, stretch),
-            self.pack(y, g_lo / s**2, g_hi / s**2, -point.d1 - (lo * g_lo + hi * g_hi) / s),
-            self.pack(
-                y, -k_lo / s**3, -k_hi / s**3, -2 * point.d2 + (lo * k_lo + hi * k_hi) / s**2
-            ),
-        )
-
-    def _mode(self, y: IntArray, mean: FloatArray, var: FloatArray) -> FloatArray:
-        """Distance from ``mean`` to the mode of p(y|u) N(u; mean, var).
-
-        The slope falls everywhere (log-concavity), so the mode lies between 0 and the
-        first gradient step; Newton inside that bracket, bisection where it leaves it.
-        """
-        slope = var * self._point(y, mean)[0].d1
-        lo, hi = np.minimum(slope, 0), np.maximum(slope, 0)
-        step = np.zeros_like(mean)
-        for _ in range(30):
-            point, _unused = self._point(y, mean + step)
-            gradient = point.d1 - step / var
-            lo, hi = np.where(gradient > 0, step, lo), np.where(gradient > 0, hi, step)
-            newton = step + gradient / (1 / var - point.d2)
-            step = np.where((newton > lo) & (newton < hi), newton, 0.5 * (lo + hi))
-        return step
-
-    def _tilted(
-        self, y: IntArray, mean: FloatArray, var: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Log E[p], nodes u and normalised weights of p(y|u) N(u; mean, var), (k, m)."""
-        v = np.maximum(var, 1e-200)
-        step = self._mode(y, mean, v)
-        point, _unused = self._point(y, mean + step)
-        scale = 1 / np.sqrt(1 / v - point.d2)
-        x, log_weights = hermite(self.order)
-        offset = step + x[:, None] * scale
-        ys = np.broadcast_to(y, offset.shape).ravel()
-        log_p = self._point(ys, (mean + offset).ravel())[0].value.reshape(offset.shape)
-        log_q = log_weights[:, None] + 0.5 * x[:, None] ** 2 + np.log(scale) - 0.5 * np.log(v)
-        terms = log_p + log_q - 0.5 * offset**2 / v
-        value = logsumexp(terms, axis=0)
-        return value, mean + offset, np.exp(terms - value)
-
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
-        """Log E[p(y|u)]; its derivatives are cumulants of those of log p (Bartlett)."""
-        value, u, weights = self._tilted(y, mean, var)
-        ys = np.broadcast_to(y, u.shape).ravel()
-        point = self._point(ys, u.ravel())[0]
-        l1, l2, l3 = (d.reshape(u.shape) for d in (point.d1, point.d2, point.d3))
-        m1, m2 = (weights * l1).sum(0), (weights * l2).sum(0)
-        c1, c2 = l1 - m1, l2 - m2
-        d2 = m2 + (weights * c1**2).sum(0)
-        d3 = (weights * (l3 + 3 * c1 * c2 + c1**3)).sum(0)
-        # Log-concavity: d2 <= 0, and the tilted variance v + v^2 d2 cannot be negative.
-        floor = -1 / np.maximum(var, 1e-200)
-        return Smoothed(value, m1, np.clip(d2, floor * (1 - 1e-12), 0.0), d3)
+        """Log E[p(y|u)], u ~ N(mean, var), with derivatives in ``mean``.
+
+        The curvature of log p lies between -1/(2 noise^2) and 0. The variance of u given y,
+        var + var^2 d2, is therefore at most var and, by the Cramer-Rao inequality, at least
+        1/(1/var + 1/(2 noise^2)). Rounding does not take d2 out of these bounds.
+        """
+        value, d1, d2, d3 = self._mixed(y, mean, var, slopes=False)
+        return Smoothed(value, d1, np.clip(d2, -1 / (var + 2 * self.noise**2), 0.0), d3)
 
     def theta_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
-        """Derivatives in theta, by the same quadrature."""
-        _, u, weights = self._tilted(y, mean, var)
-        ys = np.broadcast_to(y, u.shape).ravel()
-        point, theta = self._point(ys, u.ravel())[0], self._point_theta(ys, u.ravel())
-        l1, l2 = point.d1.reshape(u.shape), point.d2.reshape(u.shape)
-        t0, t1, t2 = (t.reshape(-1, *u.shape) for t in (theta.value, theta.d1, theta.d2))
-        c1, c2 = l1 - (weights * l1).sum(0), l2 - (weights * l2).sum(0)
-        c0 = t0 - (weights * t0).sum(1)[:, None]
-        square = c1**2 - (weights * c1**2).sum(0)
-        return ThetaDerivatives(
-            (weights * t0).sum(1),
-            (weights * (t1 + c1 * c0)).sum(1),
-            (weights * (t2 + c2 * c0 + 2 * c1 * t1 + square * c0)).sum(1),
+        """Derivatives in theta, by the same rule.
+
+        Moving both edges up is moving the mean down: this gives the lower edge from the upper.
+        """
+        found = self._mixed(y, mean, var, slopes=True)
+        parts = zip(found[1:4], found[4:7], found[7:10], strict=True)
+        return ThetaDerivatives(*(self.pack(y, -d - hi, hi, noise) for d, hi, noise in parts))
+
+    def _mixed(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, *, slopes: bool
+    ) -> FloatArray:
+        """Log E[p] with its derivatives, (4, m), or (10, m) with slopes: see :func:`_mix`."""
+        sd, out = np.sqrt(var), np.empty((10 if slopes else 4, len(mean)))
+        wide = sd > _WIDE * self.noise
+        for kind, which in ((_OverLatent, ~wide), (_OverNoise, wide)):
+            rows = np.flatnonzero(which)
+            integrand = kind(self, y[rows], mean[rows], sd[rows])
+            for some, x, log_weights in integrand.nodes():
+                out[:, rows[some]] = _mix(integrand.take(some).given(x, slopes), log_weights)
+        return out
+
+
+@dataclass(frozen=True)
+class _Integrand(ABC):
+    """density(x) q(y | mean + scale x) of observations (m,), at nodes x of shape (k, m)."""
+
+    model: Thresholds
+    y: IntArray
+    mean: FloatArray
+    sd: FloatArray
+
+    scale: ClassVar[property]
+    """units of u per unit of x"""
+    spacing: ClassVar[property]
+    """distance between nodes"""
+    reach: ClassVar[property]
+    """distance beyond the level's nearer edge that the mode never exceeds"""
+
+    @abstractmethod
+    def log_density(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log density of x with two derivatives."""
+
+    @abstractmethod
+    def given(self, x: FloatArray, slopes: bool = False) -> list[FloatArray]:
+        """Log q with three derivatives in the mean.
+
+        With slopes, also the derivatives of the first three in the upper edge and in log noise.
+        """
+
+    def take(self, some: IntArray) -> "_Integrand":
+        """The integrand of some observations."""
+        return type(self)(self.model, self.y[some], self.mean[some], self.sd[some])
+
+    def log(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Log integrand with two derivatives in x."""
+        density, (value, d1, d2, _) = self.log_density(x), self.given(x)
+        return density[0] + value, density[1] + self.scale * d1, density[2] + self.scale**2 * d2
+
+    def nodes(self) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        """Blocks of observations with their nodes and log weights, both of shape (k, m).
+
+        Their number depends on the observation alone, not on those beside it, and is rounded up
+        to a multiple of a quarter of a power of 2, so that many observations share it.
+        """
+        known = np.flatnonzero(self.sd == 0)
+        if len(known):
+            yield known, np.zeros((1, len(known))), np.zeros((1, len(known)))
+        unknown = np.flatnonzero(self.sd > 0)
+        if len(unknown) == 0:
+            return
+        part = self.take(unknown)
+        start, end = part.support()
+        wanted = (end - start) / part.spacing
+        unit = 2.0 ** (np.floor(np.log2(wanted)) - 2)
+        count = (unit * np.ceil(wanted / unit)).astype(int)
+        step = (end - start) / count
+        for k in np.unique(count):
+            rows = np.flatnonzero(count == k)
+            per_block = max(1, _BLOCK // k)
+            for some in np.split(rows, range(per_block, len(rows), per_block)):
+                x = start[some] + step[some] * np.arange(k + 1)[:, None]
+                yield unknown[some], x, part.log_density(x)[0] + np.log(step[some])
+
+    def support(self) -> tuple[FloatArray, FloatArray]:
+        """Interval outside which the integrand is below exp(-_DROP) of its maximum.
+
+        A tangent of the log integrand lies above it, by concavity: where the tangent has dropped,
+        the integrand has too. Newton steps along tangents approach the interval from outside.
+        """
+        top, (below, above), curvature = self.near_mode()
+        first = np.sqrt(2 * _DROP / -curvature)
+        ends = []
+        for x in (below - first, above + first):
+            for _ in range(_MOST_STEPS):
+                value, slope, _unused = self.log(x)
+                missing = top - _DROP - value
+                done = (missing >= 0) & (missing < _TOLERANCE)
+                if np.all(done):
+                    break
+                x = np.where(done, x, x + missing / slope)
+            ends.append(x)
+        return ends[0], ends[1]
+
+    def near_mode(self) -> tuple[FloatArray, tuple[FloatArray, FloatArray], FloatArray]:
+        """Log integrand near its mode, an interval around the mode, and the curvature.
+
+        Newton's method, with bisection where it leaves the interval. It ends where the slope
+        times what is left of the interval, a bound on the distance from the maximum, is small.
+        """
+        x = np.zeros_like(self.mean)
+        lo_edge, hi_edge, _ = self.model.edges(self.y, self.mean, self.scale)
+        below = np.minimum(hi_edge, 0) - self.reach
+        above = np.maximum(lo_edge, 0) + self.reach
+        for _ in range(_MOST_STEPS):
+            value, slope, curvature = self.log(x)
+            rising = slope > 0
+            below, above = np.where(rising, x, below), np.where(rising, above, x)
+            left = np.where(rising, above - x, x - below)
+            done = np.abs(slope) * left < _TOLERANCE
+            if np.all(done):
+                break
+            newton = x - slope / curvature
+            inside = (newton > below) & (newton < above)
+            x = np.where(done, x, np.where(inside, newton, 0.5 * (below + above)))
+        return value, (below, above), curvature
+
+
+class _OverLatent(_Integrand):
+    """The latent value is x, standardised."""
+
+    @property
+    def scale(self) -> FloatArray:
+        return self.sd
+
+    @property
+    def spacing(self) -> FloatArray:
+        return np.minimum(_NORMAL_SPACING, _LOGISTIC_SPACING * self.model.noise / self.sd)
+
+    @property
+    def reach(self) -> FloatArray:
+        """At an edge the slope of log q is below 1 / (2 noise)."""
+        return 0.5 * self.sd / self.model.noise
+
+    def log_density(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return -0.5 * x**2 - _LOG_SQRT_2PI, -x, np.full_like(x, -1.0)
+
+    def given(self, x: FloatArray, slopes: bool = False) -> list[FloatArray]:
+        """Log p = log expit(hi) + log expit(-lo) + log(1 - exp(-width)), all without cancellation.
+
+        An infinite width is cut at 700, where exp(-700) = 1e-304.
+        """
+        s = self.model.noise
+        lo, hi, width = self.model.edges(self.y, self.mean + self.scale * x, s)
+        width = np.minimum(width, 700.0)
+        lo_up, lo_down, lo_log = _expit(lo)
+        hi_up, hi_down, hi_log = _expit(-hi)
+        g_lo, g_hi = lo_up * lo_down, hi_up * hi_down
+        k_lo, k_hi = g_lo * (lo_down - lo_up), g_hi * (hi_up - hi_down)
+        value = np.log(-np.expm1(-width)) + lo_log + hi_log
+        d1, d2 = (lo_up - hi_up) / s, -(g_lo + g_hi) / s**2
+        point = [value, d1, d2, (k_lo + k_hi) / s**3]
+        if not slopes:
+            return point
+        lo, hi = np.maximum(lo, -1e300), np.minimum(hi, 1e300)  # these infinities meet zeros
+        squeeze = 1 / np.expm1(width)
+        upper = [(hi_up + squeeze) / s, g_hi / s**2, -k_hi / s**3]
+        stretch = lo * lo_up - hi * hi_up - width * squeeze
+        noise1 = -d1 - (lo * g_lo + hi * g_hi) / s
+        return [*point, *upper, stretch, noise1, -2 * d2 + (lo * k_lo + hi * k_hi) / s**2]
+
+
+class _OverNoise(_Integrand):
+    """The noise is x, in units of its scale; what is left is a normal cut to the level."""
+
+    @property
+    def scale(self) -> FloatArray:
+        return np.full_like(self.sd, self.model.noise)
+
+    @property
+    def spacing(self) -> FloatArray:
+        return np.minimum(_LOGISTIC_SPACING, _NORMAL_SPACING * self.sd / self.model.noise)
+
+    @property
+    def reach(self) -> FloatArray:
+        """At an edge the slope of log q is below sqrt(2/pi) / sd, that of the density tanh(x/2)."""
+        slope: FloatArray = np.sqrt(2 / np.pi) * self.model.noise / self.sd
+        return 2 * np.arctanh(slope)
+
+    def log_density(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        up, down, log_down = _expit(x)
+        return 2 * log_down + x, down - up, -2 * up * down
+
+    def given(self, x: FloatArray, slopes: bool = False) -> list[FloatArray]:
+        """Cumulants of the cut normal; log noise moves x, hence the mean, by scale x."""
+        shift, s = self.scale * x, np.broadcast_to(self.sd, x.shape)
+        y = np.broadcast_to(self.y, x.shape).ravel()
+        cut = cut_normal(*self.model.edges(y, (self.mean + shift).ravel(), s.ravel()))
+        d1, d2, d3 = (
+            d.reshape(x.shape) / s**k
+            for k, d in enumerate((cut.mean, -cut.information, cut.third), 1)
         )
+        point = [cut.log_mass.reshape(x.shape), d1, d2, d3]
+        if not slopes:
+            return point
+        hi = cut.hi_density
+        moved = (hi, hi * cut.above, hi * (cut.above**2 - cut.var))
+        upper = [d.reshape(x.shape) / s**k for k, d in enumerate(moved, 1)]
+        return [*point, *upper, shift * d1, shift * d2, shift * d3]
+
+
+def _expit(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """expit(x), expit(-x) and log expit(-x)."""
+    small = np.exp(-np.abs(x))
+    large = 1 / (1 + small)
+    log_down = -np.maximum(x, 0) - np.log1p(small)
+    small *= large
+    return np.where(x > 0, large, small), np.where(x > 0, small, large), log_down
+
+
+def _mix(given: list[FloatArray], log_weights: FloatArray) -> FloatArray:
+    """Log of a weighted sum of exp(given[0]), and its derivatives from those of the terms.
+
+    With l the logarithm of a term and E the average over terms in proportion to their size,
+
+        d1 = E[l'],  d2 = E[l'' + c^2],  d3 = E[l''' + 3 c l'' + c^3],  c = l' - E[l'].
+
+    A derivative in a parameter is one more in the direction it moves, with its own l.
+    """
+    terms = log_weights + given[0]
+    top = terms.max(axis=0)
+    w = np.exp(terms - top)
+    total = w.sum(axis=0)
+    w /= total
+
+    def mean(a: FloatArray) -> FloatArray:
+        out: FloatArray = np.einsum("km,km->m", w, a)
+        return out
+
+    l1, l2, l3 = given[1:4]
+    m1, m2 = mean(l1), mean(l2)
+    c1, c2 = l1 - m1, l2 - m2
+    square = c1**2
+    spread = mean(square)
+    found = [top + np.log(total), m1, m2 + spread, mean(l3 + (3 * c2 + square) * c1)]
+    joint = c2 + square - spread
+    for t0, t1, t2 in (given[4:7], given[7:10]) if len(given) > 4 else ():
+        m0 = mean(t0)
+        c0 = t0 - m0
+        found += [m0, mean(t1 + c1 * c0), mean(t2 + joint * c0 + 2 * c1 * t1)]
+    return np.array(found)
