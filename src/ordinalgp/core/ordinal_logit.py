@@ -24,15 +24,12 @@ from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.truncated_normal import cut_normal
 
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
-# exp(-36) = 2e-16: nodes reach to where the integrand has dropped by this factor.
-_DROP = 36.0
-# Spacing at which the trapezoidal rule errs by exp(-36): exp(-2 pi^2 / h^2) for a normal
-# density, and exp(-2 pi^2 / h) for a logistic one, whose poles are at distance pi.
-_NORMAL_SPACING = np.pi * np.sqrt(2 / _DROP)
-_LOGISTIC_SPACING = 2 * np.pi**2 / _DROP
+# exp(-40) = 4e-18: nodes reach to where the integrand has dropped by this factor, and lie as
+# close as to make the trapezoidal rule err by no more.
+_DROP = 40.0
 # sd / noise beyond which the noise is integrated instead of the latent value.
-_WIDE = 8.0
-_BLOCK = 2**15  # nodes processed at once: arrays of 256 KB
+_WIDE = 16.0
+_BLOCK = 2**13  # nodes processed at once: arrays of 64 KB, which stay in the cache
 # The mode and the ends of the nodes are searched to this difference of the log integrand.
 _TOLERANCE = 2.0
 _MOST_STEPS = 100  # of either search, which bisection or Newton's method end long before
@@ -89,8 +86,6 @@ class _Integrand(ABC):
 
     scale: ClassVar[property]
     """units of u per unit of x"""
-    spacing: ClassVar[property]
-    """distance between nodes"""
     reach: ClassVar[property]
     """distance beyond the level's nearer edge that the mode never exceeds"""
 
@@ -108,6 +103,10 @@ class _Integrand(ABC):
     def take(self, some: IntArray) -> "_Integrand":
         """The integrand of some observations."""
         return type(self)(self.model, self.y[some], self.mean[some], self.sd[some])
+
+    @abstractmethod
+    def rule(self, farthest: FloatArray) -> tuple[FloatArray | None, FloatArray]:
+        """Bend a of the nodes x = a sinh(t / a), or None for x = t, and the spacing of t."""
 
     def log(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Log integrand with two derivatives in x."""
@@ -128,7 +127,10 @@ class _Integrand(ABC):
             return
         part = self.take(unknown)
         start, end = part.support()
-        wanted = (end - start) / part.spacing
+        bend, spacing = part.rule(np.maximum(-start, end))
+        if bend is not None:
+            start, end = bend * np.arcsinh(start / bend), bend * np.arcsinh(end / bend)
+        wanted = (end - start) / spacing
         unit = 2.0 ** (np.floor(np.log2(wanted)) - 2)
         count = (unit * np.ceil(wanted / unit)).astype(int)
         step = (end - start) / count
@@ -136,8 +138,11 @@ class _Integrand(ABC):
             rows = np.flatnonzero(count == k)
             per_block = max(1, _BLOCK // k)
             for some in np.split(rows, range(per_block, len(rows), per_block)):
-                x = start[some] + step[some] * np.arange(k + 1)[:, None]
-                yield unknown[some], x, part.log_density(x)[0] + np.log(step[some])
+                x, log_step = start[some] + step[some] * np.arange(k + 1)[:, None], np.log(step[some])
+                if bend is not None:
+                    angle, a = x / bend[some], bend[some]
+                    x, log_step = a * np.sinh(angle), log_step + np.log(np.cosh(angle))
+                yield unknown[some], x, part.log_density(x)[0] + log_step
 
     def support(self) -> tuple[FloatArray, FloatArray]:
         """Interval outside which the integrand is below exp(-_DROP) of its maximum.
@@ -162,10 +167,11 @@ class _Integrand(ABC):
     def near_mode(self) -> tuple[FloatArray, tuple[FloatArray, FloatArray], FloatArray]:
         """Log integrand near its mode, an interval around the mode, and the curvature.
 
-        Newton's method, with bisection where it leaves the interval. It ends where the slope
-        times what is left of the interval, a bound on the distance from the maximum, is small.
+        Newton's method, with bisection where it leaves the interval or does not halve the slope.
+        It ends where the slope times what is left of the interval is small: this product bounds
+        the distance from the maximum.
         """
-        x = np.zeros_like(self.mean)
+        x, previous = np.zeros_like(self.mean), np.full_like(self.mean, np.inf)
         lo_edge, hi_edge, _ = self.model.edges(self.y, self.mean, self.scale)
         below = np.minimum(hi_edge, 0) - self.reach
         above = np.maximum(lo_edge, 0) + self.reach
@@ -178,8 +184,9 @@ class _Integrand(ABC):
             if np.all(done):
                 break
             newton = x - slope / curvature
-            inside = (newton > below) & (newton < above)
-            x = np.where(done, x, np.where(inside, newton, 0.5 * (below + above)))
+            good = (newton > below) & (newton < above) & (np.abs(slope) < 0.5 * previous)
+            previous = np.abs(slope)
+            x = np.where(done, x, np.where(good, newton, 0.5 * (below + above)))
         return value, (below, above), curvature
 
 
@@ -190,9 +197,16 @@ class _OverLatent(_Integrand):
     def scale(self) -> FloatArray:
         return self.sd
 
-    @property
-    def spacing(self) -> FloatArray:
-        return np.minimum(_NORMAL_SPACING, _LOGISTIC_SPACING * self.model.noise / self.sd)
+    def rule(self, farthest: FloatArray) -> tuple[FloatArray | None, FloatArray]:
+        """Nodes as far apart as gives an error of exp(-_DROP).
+
+        The trapezoidal rule errs by exp(-2 pi a / h) where the integrand is analytic, and grows
+        by no more than a constant, up to the distance a from the real line. The logistic has
+        poles at a = pi noise / sd, the normal density grows by exp(a^2 / 2): the best a is the
+        pole or 2 pi / h, whichever is nearer.
+        """
+        pole = np.minimum(np.pi * self.model.noise / self.sd, np.sqrt(2 * _DROP))
+        return None, 2 * np.pi * pole / (_DROP + 0.5 * pole**2)
 
     @property
     def reach(self) -> FloatArray:
@@ -234,9 +248,16 @@ class _OverNoise(_Integrand):
     def scale(self) -> FloatArray:
         return np.full_like(self.sd, self.model.noise)
 
-    @property
-    def spacing(self) -> FloatArray:
-        return np.minimum(_LOGISTIC_SPACING, _NORMAL_SPACING * self.sd / self.model.noise)
+    def rule(self, farthest: FloatArray) -> tuple[FloatArray | None, FloatArray]:
+        """Nodes that spread out as the pole at pi i recedes, for an error of exp(-_DROP).
+
+        If t moves off the real line by a theta, x turns by the angle theta. The normal factor
+        then grows by at most exp((x tan(theta) / sd)^2 / 2), with sd in units of noise: by exp(2)
+        for tan(theta) = 2 sd / farthest. With a sin(theta) = pi the pole is met there.
+        """
+        angle = np.arctan2(2 * self.sd / self.model.noise, farthest)
+        bend = np.pi / np.sin(angle)
+        return bend, 2 * np.pi * bend * angle / (_DROP + 2)
 
     @property
     def reach(self) -> FloatArray:
