@@ -28,7 +28,7 @@ _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 # close as to make the trapezoidal rule err by no more.
 _DROP = 40.0
 # sd / noise beyond which the noise is integrated instead of the latent value.
-_WIDE = 16.0
+_WIDE = 10.0
 _BLOCK = 2**13  # nodes processed at once: arrays of 64 KB, which stay in the cache
 # The mode and the ends of the nodes are searched to this difference of the log integrand.
 _TOLERANCE = 2.0
@@ -61,9 +61,7 @@ class OrdinalLogit(Thresholds):
         parts = zip(found[1:4], found[4:7], found[7:10], strict=True)
         return ThetaDerivatives(*(self.pack(y, -d - hi, hi, noise) for d, hi, noise in parts))
 
-    def _mixed(
-        self, y: IntArray, mean: FloatArray, var: FloatArray, *, slopes: bool
-    ) -> FloatArray:
+    def _mixed(self, y: IntArray, mean: FloatArray, var: FloatArray, *, slopes: bool) -> FloatArray:
         """Log E[p] with its derivatives, (4, m), or (10, m) with slopes: see :func:`_mix`."""
         sd, out = np.sqrt(var), np.empty((10 if slopes else 4, len(mean)))
         wide = sd > _WIDE * self.noise
@@ -86,8 +84,6 @@ class _Integrand(ABC):
 
     scale: ClassVar[property]
     """units of u per unit of x"""
-    reach: ClassVar[property]
-    """distance beyond the level's nearer edge that the mode never exceeds"""
 
     @abstractmethod
     def log_density(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -107,6 +103,10 @@ class _Integrand(ABC):
     @abstractmethod
     def rule(self, farthest: FloatArray) -> tuple[FloatArray | None, FloatArray]:
         """Bend a of the nodes x = a sinh(t / a), or None for x = t, and the spacing of t."""
+
+    @abstractmethod
+    def bracket(self) -> tuple[FloatArray, FloatArray]:
+        """Interval around 0 that contains the mode."""
 
     def log(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Log integrand with two derivatives in x."""
@@ -138,7 +138,10 @@ class _Integrand(ABC):
             rows = np.flatnonzero(count == k)
             per_block = max(1, _BLOCK // k)
             for some in np.split(rows, range(per_block, len(rows), per_block)):
-                x, log_step = start[some] + step[some] * np.arange(k + 1)[:, None], np.log(step[some])
+                x, log_step = (
+                    start[some] + step[some] * np.arange(k + 1)[:, None],
+                    np.log(step[some]),
+                )
                 if bend is not None:
                     angle, a = x / bend[some], bend[some]
                     x, log_step = a * np.sinh(angle), log_step + np.log(np.cosh(angle))
@@ -172,9 +175,7 @@ class _Integrand(ABC):
         the distance from the maximum.
         """
         x, previous = np.zeros_like(self.mean), np.full_like(self.mean, np.inf)
-        lo_edge, hi_edge, _ = self.model.edges(self.y, self.mean, self.scale)
-        below = np.minimum(hi_edge, 0) - self.reach
-        above = np.maximum(lo_edge, 0) + self.reach
+        below, above = self.bracket()
         for _ in range(_MOST_STEPS):
             value, slope, curvature = self.log(x)
             rising = slope > 0
@@ -208,10 +209,10 @@ class _OverLatent(_Integrand):
         pole = np.minimum(np.pi * self.model.noise / self.sd, np.sqrt(2 * _DROP))
         return None, 2 * np.pi * pole / (_DROP + 0.5 * pole**2)
 
-    @property
-    def reach(self) -> FloatArray:
-        """At an edge the slope of log q is below 1 / (2 noise)."""
-        return 0.5 * self.sd / self.model.noise
+    def bracket(self) -> tuple[FloatArray, FloatArray]:
+        """At the mode x is the slope of log q in x, which is below sd / noise."""
+        most = self.sd / self.model.noise
+        return -most, most
 
     def log_density(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         return -0.5 * x**2 - _LOG_SQRT_2PI, -x, np.full_like(x, -1.0)
@@ -259,11 +260,14 @@ class _OverNoise(_Integrand):
         bend = np.pi / np.sin(angle)
         return bend, 2 * np.pi * bend * angle / (_DROP + 2)
 
-    @property
-    def reach(self) -> FloatArray:
-        """At an edge the slope of log q is below sqrt(2/pi) / sd, that of the density tanh(x/2)."""
-        slope: FloatArray = np.sqrt(2 / np.pi) * self.model.noise / self.sd
-        return 2 * np.arctanh(slope)
+    def bracket(self) -> tuple[FloatArray, FloatArray]:
+        """At the mode tanh(x/2) is the slope of log q, at an edge at most sqrt(2/pi) noise / sd.
+
+        From the level's nearer edge inwards it falls: the mode is not far beyond the edge.
+        """
+        lo, hi, _ = self.model.edges(self.y, self.mean, self.scale)
+        beyond = 2 * np.arctanh(np.sqrt(2 / np.pi) * self.model.noise / self.sd)
+        return np.minimum(hi, 0) - beyond, np.maximum(lo, 0) + beyond
 
     def log_density(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         up, down, log_down = _expit(x)
