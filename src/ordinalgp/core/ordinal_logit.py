@@ -24,19 +24,28 @@ from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.truncated_normal import cut_normal
 
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
-# exp(-40) = 4e-18: nodes reach to where the integrand has dropped by this factor, and lie as
-# close as to make the trapezoidal rule err by no more.
+# exp(-40) = 4e-18: nodes extend to where the integrand has dropped by this factor. They lie so
+# close that the trapezoidal rule errs by no more.
 _DROP = 40.0
-# sd / noise beyond which the noise is integrated instead of the latent value.
+# sd / noise beyond which the noise is integrated instead of the latent value. Here both agree to
+# 4e-11 in all derivatives, in units of the sd of u + noise L. The first integral loses digits
+# with the cube of the ratio: 3e-10 at 16. At 10 it still costs less than half of the second.
 _WIDE = 10.0
 _BLOCK = 2**13  # nodes processed at once: arrays of 64 KB, which stay in the cache
-# The mode and the ends of the nodes are searched to this difference of the log integrand.
+# The mode and the outermost nodes are searched to this difference of the log integrand.
 _TOLERANCE = 2.0
-_MOST_STEPS = 100  # of either search, which bisection or Newton's method end long before
+_MOST_STEPS = 100  # of either search; 12 is the most that was seen up to 40 sd from the level
 
 
 class OrdinalLogit(Thresholds):
-    """P(y|u) = expit((b_y - u)/noise) - expit((b_{y-1} - u)/noise): proportional odds."""
+    """P(y|u) = expit((b_y - u)/noise) - expit((b_{y-1} - u)/noise): proportional odds.
+
+    Against quadrature with 30 digits, log E[p(y|u)] is accurate to 1e-13 and its derivatives to
+    1e-10, for var / noise^2 from 0 to 1e8 and means up to 40 standard deviations away.
+    1,000 observations take 0.2 ms with var = 0, as they do with an ordinal probit. They take 3 ms
+    with var = noise^2, 13 ms with 100 noise^2, up to 50 ms just beyond, and 20 ms with 1e6
+    noise^2, where a probit takes 0.3 ms.
+    """
 
     noise_sd: ClassVar[float] = float(np.pi / np.sqrt(3))
 
@@ -64,12 +73,12 @@ class OrdinalLogit(Thresholds):
     def _mixed(self, y: IntArray, mean: FloatArray, var: FloatArray, *, slopes: bool) -> FloatArray:
         """Log E[p] with its derivatives, (4, m), or (10, m) with slopes: see :func:`_mix`."""
         sd, out = np.sqrt(var), np.empty((10 if slopes else 4, len(mean)))
-        wide = sd > _WIDE * self.noise
-        for kind, which in ((_OverLatent, ~wide), (_OverNoise, wide)):
-            rows = np.flatnonzero(which)
-            integrand = kind(self, y[rows], mean[rows], sd[rows])
-            for some, x, log_weights in integrand.nodes():
-                out[:, rows[some]] = _mix(integrand.take(some).given(x, slopes), log_weights)
+        known, wide = sd == 0, sd > _WIDE * self.noise
+        for kind, which in ((_Known, known), (_OverLatent, ~known & ~wide), (_OverNoise, wide)):
+            if len(rows := np.flatnonzero(which)):
+                integrand = kind(self, y[rows], mean[rows], sd[rows])
+                for some, x, log_weights in integrand.nodes():
+                    out[:, rows[some]] = _mix(integrand.take(some).given(x, slopes), log_weights)
         return out
 
 
@@ -82,8 +91,10 @@ class _Integrand(ABC):
     mean: FloatArray
     sd: FloatArray
 
-    scale: ClassVar[property]
-    """units of u per unit of x"""
+    @property
+    @abstractmethod
+    def scale(self) -> FloatArray:
+        """Units of u per unit of x."""
 
     @abstractmethod
     def log_density(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -114,38 +125,19 @@ class _Integrand(ABC):
         return density[0] + value, density[1] + self.scale * d1, density[2] + self.scale**2 * d2
 
     def nodes(self) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        """Blocks of observations with their nodes and log weights, both of shape (k, m).
-
-        Their number depends on the observation alone, not on those beside it, and is rounded up
-        to a multiple of a quarter of a power of 2, so that many observations share it.
-        """
-        known = np.flatnonzero(self.sd == 0)
-        if len(known):
-            yield known, np.zeros((1, len(known))), np.zeros((1, len(known)))
-        unknown = np.flatnonzero(self.sd > 0)
-        if len(unknown) == 0:
-            return
-        part = self.take(unknown)
-        start, end = part.support()
-        bend, spacing = part.rule(np.maximum(-start, end))
+        """Blocks of observations with their nodes and log weights, both of shape (k, m)."""
+        start, end = self.support()
+        bend, spacing = self.rule(np.maximum(-start, end))
         if bend is not None:
             start, end = bend * np.arcsinh(start / bend), bend * np.arcsinh(end / bend)
-        wanted = (end - start) / spacing
-        unit = 2.0 ** (np.floor(np.log2(wanted)) - 2)
-        count = (unit * np.ceil(wanted / unit)).astype(int)
+        count = _rounded_up((end - start) / spacing)
         step = (end - start) / count
-        for k in np.unique(count):
-            rows = np.flatnonzero(count == k)
-            per_block = max(1, _BLOCK // k)
-            for some in np.split(rows, range(per_block, len(rows), per_block)):
-                x, log_step = (
-                    start[some] + step[some] * np.arange(k + 1)[:, None],
-                    np.log(step[some]),
-                )
-                if bend is not None:
-                    angle, a = x / bend[some], bend[some]
-                    x, log_step = a * np.sinh(angle), log_step + np.log(np.cosh(angle))
-                yield unknown[some], x, part.log_density(x)[0] + log_step
+        for k, some in _blocks(count):
+            x, log_step = start[some] + step[some] * np.arange(k + 1)[:, None], np.log(step[some])
+            if bend is not None:
+                t = x / bend[some]
+                x, log_step = bend[some] * np.sinh(t), log_step + np.log(np.cosh(t))
+            yield some, x, self.log_density(x)[0] + log_step
 
     def support(self) -> tuple[FloatArray, FloatArray]:
         """Interval outside which the integrand is below exp(-_DROP) of its maximum.
@@ -242,6 +234,14 @@ class _OverLatent(_Integrand):
         return [*point, *upper, stretch, noise1, -2 * d2 + (lo * k_lo + hi * k_hi) / s**2]
 
 
+class _Known(_OverLatent):
+    """The latent value is the mean: one node, and nothing to integrate."""
+
+    def nodes(self) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
+        zero = np.zeros((1, len(self.mean)))
+        yield np.arange(len(self.mean)), zero, zero
+
+
 class _OverNoise(_Integrand):
     """The noise is x, in units of its scale; what is left is a normal cut to the level."""
 
@@ -289,6 +289,25 @@ class _OverNoise(_Integrand):
         moved = (hi, hi * cut.above, hi * (cut.above**2 - cut.var))
         upper = [d.reshape(x.shape) / s**k for k, d in enumerate(moved, 1)]
         return [*point, *upper, shift * d1, shift * d2, shift * d3]
+
+
+def _rounded_up(count: FloatArray) -> IntArray:
+    """The next power of 2, or one and a half times a power of 2, so that many rows share it.
+
+    It depends on the row alone, and so do its results, whatever rows are beside it.
+    """
+    half = 2.0 ** (np.floor(np.log2(count)) - 1)
+    out: IntArray = (half * np.ceil(count / half)).astype(int)
+    return out
+
+
+def _blocks(count: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Rows with the same number of nodes, together at most ``_BLOCK`` nodes or one row."""
+    for k in np.unique(count):
+        rows = np.flatnonzero(count == k)
+        size = max(1, _BLOCK // int(k))
+        for some in np.split(rows, range(size, len(rows), size)):
+            yield int(k), some
 
 
 def _expit(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
