@@ -24,13 +24,14 @@ from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.truncated_normal import cut_normal
 
 _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
-# exp(-40) = 4e-18: nodes extend to where the integrand has dropped by this factor. They lie so
-# close that the trapezoidal rule errs by no more.
-_DROP = 40.0
+# exp(-44) = 8e-20: nodes extend to where the integrand has dropped by this factor. They lie so
+# close that the trapezoidal rule errs by no more in the value. Its error grows by a factor of
+# order 1e7 in third derivatives, in units of the sd of u + noise L, up to the ratio below.
+_DROP = 44.0
 # sd / noise beyond which the noise is integrated instead of the latent value. Here both agree to
-# 4e-11 in all derivatives, in units of the sd of u + noise L. The first integral loses digits
-# with the cube of the ratio: 3e-10 at 16. At 10 it still costs less than half of the second.
-_WIDE = 10.0
+# 5e-11 in all derivatives, in these units. The first integral loses digits with the cube of the
+# ratio, 1e-10 at 16. At 12 it still costs half of the second.
+_WIDE = 12.0
 _BLOCK = 2**13  # nodes processed at once: arrays of 64 KB, which stay in the cache
 # The mode and the outermost nodes are searched to this difference of the log integrand.
 _TOLERANCE = 2.0
@@ -43,8 +44,8 @@ class OrdinalLogit(Thresholds):
     Against quadrature with 30 digits, log E[p(y|u)] is accurate to 1e-13 and its derivatives to
     1e-10, for var / noise^2 from 0 to 1e8 and means up to 40 standard deviations away.
     1,000 observations take 0.2 ms with var = 0, as they do with an ordinal probit. They take 3 ms
-    with var = noise^2, 13 ms with 100 noise^2, up to 50 ms just beyond, and 20 ms with 1e6
-    noise^2, where a probit takes 0.3 ms.
+    with var = noise^2, 20 ms with 100 noise^2, up to 50 ms just beyond, and 10 to 20 ms with 1e6
+    noise^2. A probit takes 0.3 ms throughout.
     """
 
     noise_sd: ClassVar[float] = float(np.pi / np.sqrt(3))
