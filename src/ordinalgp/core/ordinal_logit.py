@@ -74,8 +74,9 @@ class OrdinalLogit(Thresholds):
     def _mixed(self, y: IntArray, mean: FloatArray, var: FloatArray, *, slopes: bool) -> FloatArray:
         """Log E[p] with its derivatives, (4, m), or (10, m) with slopes: see :func:`_mix`."""
         sd, out = np.sqrt(var), np.empty((10 if slopes else 4, len(mean)))
-        known, wide = sd == 0, sd > _WIDE * self.noise
-        for kind, which in ((_Known, known), (_OverLatent, ~known & ~wide), (_OverNoise, wide)):
+        # Moments that are infinite or not a number pass through the formula for a known value.
+        known, wide = ~((sd > 0) & np.isfinite(mean + sd)), sd > _WIDE * self.noise
+        for kind, which in ((_Known, known), (_OverLatent, ~known & ~wide), (_OverNoise, ~known & wide)):
             if len(rows := np.flatnonzero(which)):
                 integrand = kind(self, y[rows], mean[rows], sd[rows])
                 for some, x, log_weights in integrand.nodes():
