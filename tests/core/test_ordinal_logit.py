@@ -193,3 +193,24 @@ def test_far_tails_are_finite_and_log_concave(ratio, noise, width):
     assert np.all(at.d2 <= 0)
     assert np.all(1 + sd**2 * at.d2 > 0)
     assert np.all(np.abs(at.d1) <= (1 + 1e-9) / noise)
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 1.0, 30.0, 1e4])
+@pytest.mark.parametrize("beyond", [1.0, 1e3, 1e12])
+def test_beyond_its_noise_a_level_has_an_exponential_tail(ratio, beyond):
+    """log E[exp((u - b) / noise)] is that of a log-normal; once beyond 44 + 1.5 ratio^2."""
+    model, sd = OrdinalLogit.from_thresholds([FIRST], NOISE), ratio * NOISE
+    distance = beyond * (45 + 1.5 * ratio**2)
+    observed = np.array([1]), np.array([FIRST - NOISE * distance]), np.array([sd**2])
+    at, by_theta = model.log_expectation(*observed), model.theta_derivatives(*observed)
+    assert_allclose(at.value, ratio**2 / 2 - distance, rtol=1e-11)
+    assert_allclose(at.d1, 1 / NOISE, rtol=1e-12)
+    assert_allclose([at.d2, at.d3], 0, atol=1e-15)
+    assert_allclose(by_theta.value[:, 0], [distance - ratio**2, -1 / NOISE], rtol=1e-11)
+
+
+def test_what_is_not_a_number_stays_so():
+    model = OrdinalLogit.from_thresholds([FIRST], NOISE)
+    mean, var = np.array([np.nan, 0.0, 0.0]), np.array([1.0, np.nan, 1.0])
+    value = model.log_expectation(np.ones(3, int), mean, var).value
+    assert list(np.isnan(value)) == [True, True, False]

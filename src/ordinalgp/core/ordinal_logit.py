@@ -74,9 +74,18 @@ class OrdinalLogit(Thresholds):
     def _mixed(self, y: IntArray, mean: FloatArray, var: FloatArray, *, slopes: bool) -> FloatArray:
         """Log E[p] with its derivatives, (4, m), or (10, m) with slopes: see :func:`_mix`."""
         sd, out = np.sqrt(var), np.empty((10 if slopes else 4, len(mean)))
-        # Moments that are infinite or not a number pass through the formula for a known value.
-        known, wide = ~((sd > 0) & np.isfinite(mean + sd)), sd > _WIDE * self.noise
-        for kind, which in ((_Known, known), (_OverLatent, ~known & ~wide), (_OverNoise, ~known & wide)):
+        ratio = sd / self.noise
+        lo, hi, _ = self.edges(y, mean, self.noise)
+        # One node is enough for a known value, and far in a tail. It also lets moments pass that
+        # are infinite or not a number.
+        one = ~((sd > 0) & np.isfinite(mean + sd))
+        one |= np.maximum(lo, -hi) > _DROP + 1.5 * ratio**2
+        wide = ratio > _WIDE
+        for kind, which in (
+            (_OneNode, one),
+            (_OverLatent, ~one & ~wide),
+            (_OverNoise, ~one & wide),
+        ):
             if len(rows := np.flatnonzero(which)):
                 integrand = kind(self, y[rows], mean[rows], sd[rows])
                 for some, x, log_weights in integrand.nodes():
@@ -236,12 +245,19 @@ class _OverLatent(_Integrand):
         return [*point, *upper, stretch, noise1, -2 * d2 + (lo * k_lo + hi * k_hi) / s**2]
 
 
-class _Known(_OverLatent):
-    """The latent value is the mean: one node, and nothing to integrate."""
+class _OneNode(_OverLatent):
+    """The latent value is known to be the mean, or it is far in a tail of the level.
+
+    Far below the level p = exp(u / noise), up to a factor. Its average over u is then p at
+    mean + sd^2 / noise, times exp(-(sd / noise)^2 / 2), and likewise above. Since p lies between
+    z and z - z^2 for z = exp((u - lo) / noise), the error is at most E[z^2] / E[z]: the exponential
+    of (mean - lo) / noise + 1.5 (sd / noise)^2.
+    """
 
     def nodes(self) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        zero = np.zeros((1, len(self.mean)))
-        yield np.arange(len(self.mean)), zero, zero
+        lo, hi, _ = self.model.edges(self.y, self.mean, self.model.noise)
+        x = np.where(lo > -hi, 1, -1) * self.sd / self.model.noise
+        yield np.arange(len(x)), x[None], -0.5 * x[None] ** 2
 
 
 class _OverNoise(_Integrand):
