@@ -1,14 +1,15 @@
 """Comparisons as users give them: checked, coded, and merged into counts."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.core.projections import Differences, Projection, SparseProjection
+from ordinalgp.persistence import saved_as
 from ordinalgp.validation.labels import (
     check_categories,
     class_positions,
@@ -16,6 +17,7 @@ from ordinalgp.validation.labels import (
     label_values,
     show,
 )
+from ordinalgp.validation.weights import check_weights
 
 _WINS = np.array([-1, 1])
 _TIES = np.array([-1, 0, 1])
@@ -33,9 +35,45 @@ class Outcomes:
 class Observations:
     """Distinct observations of linear combinations of items, and how often each was made."""
 
+    levels: NDArray[Any]
     projection: Projection
     codes: IntArray
     counts: FloatArray
+
+    @property
+    def level_counts(self) -> FloatArray:
+        """Number of observations of each level."""
+        return np.bincount(self.codes, self.counts, len(self.levels)).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRecord:
+    """Saved form of a sparse projection."""
+
+    columns: Annotated[IntArray, Axes("entries", 0, "N")]
+    coefficients: Annotated[FloatArray, Axes("entries", *FINITE)]
+    lengths: Annotated[IntArray, Axes("M", 0)]
+    """number of entries of each row"""
+    n_columns: Annotated[int, Axes(low=1)]
+
+    @classmethod
+    def of(cls, projection: SparseProjection) -> Self:
+        """Return the record of a projection."""
+        matrix = sparse.csr_array(projection.matrix)
+        columns, lengths = matrix.indices.astype(np.intp), np.diff(matrix.indptr).astype(np.intp)
+        return cls(columns, matrix.data, lengths, matrix.shape[1])
+
+    def restored(self) -> SparseProjection:
+        """Return the projection of a record."""
+        if np.sum(self.lengths) != len(self.columns):
+            raise ValueError("the rows of the sparse matrix disagree")
+        ends = np.concatenate([[0], np.cumsum(self.lengths)])
+        entries, shape = (self.coefficients, self.columns, ends), (len(ends) - 1, self.n_columns)
+        return SparseProjection(sparse.csr_array(entries, shape=shape))
+
+
+saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
+saved_as("projection.differences", record=SparseRecord)(Differences)
 
 
 def check_items(names: Any) -> NDArray[Any]:
@@ -65,7 +103,7 @@ def check_items(names: Any) -> NDArray[Any]:
 def check_comparisons(
     comparisons: Any, n_items: int, names: NDArray[Any] | None = None
 ) -> NDArray[np.intp]:
-    """Return (m, 2) row numbers of items; strings are looked up in ``names``, where there are."""
+    """Return (m, 2) row numbers of items; strings are looked up in ``names``, if given."""
     pairs = np.asarray(comparisons)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(
@@ -190,40 +228,49 @@ def check_relations(A: Any, n_items: int) -> sparse.csr_array:
     return matrix
 
 
-def reject_all_ties(outcomes: Outcomes, weights: FloatArray) -> None:
-    """Raise if every comparison that counts is a tie: the margin would be undetermined."""
-    middle = (len(outcomes.levels) - 1) / 2
-    if (outcomes.codes[weights > 0] == middle).all():
-        raise ValueError(
-            f"Every comparison is a tie ({show(outcomes.levels[[int(middle)]])}), so nothing "
-            "tells the items apart or how wide a tie is. Add comparisons that were won."
-        )
-
-
-def merge_comparisons(
-    pairs: IntArray, outcomes: Outcomes, weights: FloatArray, n_items: int, *, sides: str
+def read_comparisons(
+    comparisons: Any,
+    outcomes: Any,
+    sample_weight: Any,
+    levels: Any,
+    item_of_row: IntArray,
+    names: NDArray[Any] | None,
+    *,
+    merge_swapped: bool,
 ) -> Observations:
-    """Merge equal comparisons; with ``sides="alike"`` also a pair with itself swapped."""
-    left, right, codes = pairs[:, 0], pairs[:, 1], outcomes.codes
-    if sides == "alike":
+    """Merge equal comparisons of items; with ``merge_swapped`` also a pair with itself swapped."""
+    pairs = check_comparisons(comparisons, len(item_of_row), names)
+    outcome = encode_outcomes(outcomes, levels, len(pairs))
+    weights = check_weights(sample_weight, len(pairs))
+    (left, right), codes = item_of_row[pairs].T, outcome.codes
+    if merge_swapped:
         swap = left > right
         left, right = np.where(swap, right, left), np.where(swap, left, right)
-        codes = np.where(swap, len(outcomes.levels) - 1 - codes, codes)
+        codes = np.where(swap, len(outcome.levels) - 1 - codes, codes)
     distinct, counts = _count(np.column_stack([left, right, codes]), weights)
     left, right, codes = distinct.T
-    return Observations(Differences(left, right, n_items), codes, counts)
+    _reject_all_ties(outcome.levels, codes)
+    projection = Differences(left, right, int(item_of_row.max()) + 1)
+    return Observations(outcome.levels, projection, codes, counts)
 
 
-def merge_relations(
-    matrix: sparse.csr_array, outcomes: Outcomes, weights: FloatArray
+def read_relations(
+    A: Any, y: Any, sample_weight: Any, levels: Any, item_of_row: IntArray
 ) -> Observations:
     """Merge equal relations of the same level."""
+    matrix = check_relations(A, len(item_of_row))
+    outcome = encode_outcomes(y, levels, matrix.shape[0], "y")
+    weights = check_weights(sample_weight, matrix.shape[0])
+    rows = np.arange(len(item_of_row))
+    matrix = sparse.csr_array(matrix @ sparse.csr_array((np.ones(len(rows)), (rows, item_of_row))))
     used = np.flatnonzero(weights > 0)
     which = SparseProjection(matrix[used]).distinct[1]
     which = np.arange(len(used)) if which is None else which
-    distinct, counts = _count(np.column_stack([which, outcomes.codes[used]]), weights[used])
+    distinct, counts = _count(np.column_stack([which, outcome.codes[used]]), weights[used])
+    _reject_all_ties(outcome.levels, distinct[:, 1])
     first = used[np.unique(which, return_index=True)[1]]
-    return Observations(SparseProjection(matrix[first[distinct[:, 0]]]), distinct[:, 1], counts)
+    projection = SparseProjection(matrix[first[distinct[:, 0]]])
+    return Observations(outcome.levels, projection, distinct[:, 1], counts)
 
 
 def _count(rows: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -231,3 +278,13 @@ def _count(rows: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
     used = weights > 0
     distinct, which = np.unique(rows[used], axis=0, return_inverse=True)
     return distinct, np.bincount(which.ravel(), weights[used], len(distinct)).astype(float)
+
+
+def _reject_all_ties(levels: NDArray[Any], codes: IntArray) -> None:
+    """Raise if every observation is a tie: the margin would be undetermined."""
+    middle = (len(levels) - 1) / 2
+    if (codes == middle).all():
+        raise ValueError(
+            f"Every comparison is a tie ({show(levels[[int(middle)]])}), so nothing "
+            "tells the items apart or how wide a tie is. Add comparisons that were won."
+        )

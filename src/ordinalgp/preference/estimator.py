@@ -6,41 +6,34 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ordinalgp._typing import FINITE, LABELS, Axes, FloatArray, IntArray
+from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.projections import Differences, SparseProjection
 from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
 from ordinalgp.models.base import restore_on_error
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import (
-    ExactGP,
-    RowIndex,
-    SearchOptions,
-    check_inference,
-    check_search,
-)
+from ordinalgp.models.exact import ExactGP, RowIndex, SearchOptions, check_inference, check_search
 from ordinalgp.models.training_rows import distinct_inputs
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.preference.comparisons import (
     Observations,
-    Outcomes,
     check_comparisons,
     check_items,
-    check_relations,
     encode_outcomes,
-    merge_comparisons,
-    merge_relations,
-    reject_all_ties,
+    read_comparisons,
+    read_relations,
 )
-from ordinalgp.preference.pairs import pair_moments, pair_probabilities
-from ordinalgp.preference.ranking import Ranking, best_probabilities
-from ordinalgp.preference.suggestions import Candidates, most_informative, most_predictive
+from ordinalgp.preference.ranking import Ranking, best_probabilities, pair_probabilities
+from ordinalgp.preference.suggestions import (
+    Questions,
+    candidate_pairs,
+    most_informative,
+    most_predictive,
+)
 from ordinalgp.preference.symmetric_thresholds import (
     SymmetricLogit,
     SymmetricProbit,
@@ -49,12 +42,7 @@ from ordinalgp.preference.symmetric_thresholds import (
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.labels import class_positions, label_values
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import (
-    allows_missing,
-    check_number,
-    check_option,
-    check_whole,
-)
+from ordinalgp.validation.options import allows_missing, check_number, check_option, check_whole
 from ordinalgp.validation.weights import check_weights
 
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
@@ -67,43 +55,10 @@ _LIKELIHOODS: dict[str, type[SymmetricThresholds]] = {
 _STRATEGIES = {"information": most_informative, "prediction": most_predictive}
 
 
+@saved_as("result.preference")
 @dataclass(frozen=True, eq=False)
-class SparseRecord:
-    """The rows of a sparse matrix, as a file holds them."""
-
-    columns: Annotated[IntArray, Axes("entries", 0, "N")]
-    coefficients: Annotated[FloatArray, Axes("entries", *FINITE)]
-    lengths: Annotated[IntArray, Axes("M", 0)]
-    """entries of each row"""
-    n_columns: Annotated[int, Axes(low=1)]
-
-    @classmethod
-    def of(cls, projection: SparseProjection) -> Self:
-        """The record of a projection."""
-        matrix = sparse.csr_array(projection.matrix)
-        columns, lengths = matrix.indices.astype(np.intp), np.diff(matrix.indptr).astype(np.intp)
-        return cls(columns, matrix.data, lengths, matrix.shape[1])
-
-    def restored(self) -> SparseProjection:
-        """The projection again."""
-        if np.sum(self.lengths) != len(self.columns):
-            raise ValueError("the rows of the sparse matrix disagree")
-        ends = np.concatenate([[0], np.cumsum(self.lengths)])
-        shape = (len(self.lengths), self.n_columns)
-        matrix = sparse.csr_array((self.coefficients, self.columns, ends), shape=shape)
-        return SparseProjection(matrix)
-
-
-saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
-saved_as("projection.differences", record=SparseRecord)(Differences)
-saved_as("likelihood.symmetric_probit")(SymmetricProbit)
-saved_as("likelihood.symmetric_logit")(SymmetricLogit)
-
-
-@saved_as("labels.items")
-@dataclass(frozen=True, eq=False)
-class ItemSignature:
-    """Items and outcomes that a model of comparisons was fitted on."""
+class PreferenceResult:
+    """Result of a fit: the outcomes and items, and the model of the utilities."""
 
     levels: Annotated[NDArray[Any], Axes("r", kinds=LABELS)]
     """outcomes, from "right much preferred" to "left much preferred\""""
@@ -111,22 +66,14 @@ class ItemSignature:
     """names of items without features, or none"""
     n_features: int
     feature_names: Annotated[NDArray[Any], Axes("names", kinds="O")]
+    model: ExactGP
 
-    def check(self, model: ExactGP, named: bool) -> None:
+    def check(self, named: bool) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
         fits = len(self.levels) >= 2 and len(self.feature_names) in (0, self.n_features)
-        if not fits or len(self.names) != (len(model.task.X) if named else 0):
+        if not fits or len(self.names) != (len(self.model.task.X) if named else 0):
             raise ValueError("the items and the rest of the model disagree")
-        model.check(self.n_features, len(self.levels))
-
-
-@saved_as("result.preference")
-@dataclass(frozen=True, eq=False)
-class PreferenceResult:
-    """The result of a fit: what it was fitted on, and the model of the utilities."""
-
-    signature: ItemSignature
-    model: ExactGP
+        self.model.check(self.n_features, len(self.levels))
 
 
 @saved_as("estimator.preference")
@@ -145,12 +92,12 @@ class PreferenceGP(BaseEstimator):
         "independent" is for items without features: ``X`` is then their number, or their names.
     likelihood : {"probit", "logit"} or likelihood object, default="probit"
         Noise of a comparison: normal, or logistic (Bradley-Terry), whose expectations are taken by
-        quadrature. An object of ``ordinalgp.preference.symmetric_thresholds`` is where the search
-        begins; it then has the noise and the levels, and ``noise`` is not used.
+        quadrature. An object of ``ordinalgp.preference.symmetric_thresholds`` is the start of the
+        search; it then has the noise and the levels, and ``noise`` is not used.
     inference : {"ep", "laplace"}, default="ep"
         Expectation propagation, or Laplace's approximation at the posterior mode.
     levels : sequence, default=None
-        What ``outcomes`` can be, from "right much preferred" to "left much preferred": any
+        Possible ``outcomes``, from "right much preferred" to "left much preferred": any
         number, odd with a tie in the middle or even without. None means -1, +1, with 0 for ties.
     noise : "learned" or float, default="learned"
         Standard deviation of the noise of one item in one comparison; a number is kept as it is.
@@ -183,9 +130,9 @@ class PreferenceGP(BaseEstimator):
     margins_ : ndarray of shape (n_levels - 1,)
         Thresholds on the difference of utilities: ``[0.]`` for wins, symmetric otherwise.
     position_bias_ : float
-        What the left side gains, in units of utility.
+        Advantage of the left side, in units of utility.
     levels_ : ndarray of shape (n_levels,)
-        What outcomes can be, from right to left preferred.
+        Possible outcomes, from right to left preferred.
     items_ : ndarray
         Names of the items; only with ``kernel="independent"``.
     log_marginal_likelihood_value_ : float
@@ -199,7 +146,7 @@ class PreferenceGP(BaseEstimator):
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----
@@ -283,7 +230,7 @@ class PreferenceGP(BaseEstimator):
             None: the left was preferred each time. Else -1 (right preferred), 0 (tie) or +1
             (left preferred), or booleans (left preferred), or one of ``levels``.
         sample_weight : array-like of shape (n_comparisons,), default=None
-            How many times each comparison counts. Repeated comparisons cost nothing extra.
+            Number of times that each comparison counts. Repeated comparisons cost nothing extra.
 
         Returns
         -------
@@ -292,14 +239,16 @@ class PreferenceGP(BaseEstimator):
         """
         with restore_on_error(self):
             items, kernel, item_of_row = self._read_items(X)
-            names = self.items_ if self._named else None
-            pairs = check_comparisons(comparisons, len(item_of_row), names)
-            outcome = encode_outcomes(outcomes, self.levels, len(pairs))
-            weights = check_weights(sample_weight, len(pairs))
-            sides = "alike" if self.position_bias == "none" else "apart"
-            pairs = item_of_row[pairs]
-            observed = merge_comparisons(pairs, outcome, weights, len(items), sides=sides)
-            self._keep(self._learn(items, kernel, observed, outcome, weights))
+            observed = read_comparisons(
+                comparisons,
+                outcomes,
+                sample_weight,
+                self.levels,
+                item_of_row,
+                getattr(self, "items_", None),
+                merge_swapped=self.position_bias == "none",
+            )
+            self._keep(self._learn(items, kernel, observed))
         return self
 
     def fit_relations(self, X: Any, A: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -317,9 +266,9 @@ class PreferenceGP(BaseEstimator):
             One row for each relation. Each has the noise variance ``2 * noise_**2``, whatever its
             coefficients; multiply a row to say that it is more or less certain.
         y : array-like of shape (n_relations,), default=None
-            What was seen of each, as ``outcomes`` of :meth:`fit`: None or +1 means positive.
+            Outcome of each, as ``outcomes`` of :meth:`fit`: None or +1 means positive.
         sample_weight : array-like of shape (n_relations,), default=None
-            How many times each relation counts.
+            Number of times that each relation counts.
 
         Returns
         -------
@@ -328,14 +277,8 @@ class PreferenceGP(BaseEstimator):
         """
         with restore_on_error(self):
             items, kernel, item_of_row = self._read_items(X)
-            matrix = check_relations(A, len(item_of_row))
-            rows = np.arange(len(item_of_row))
-            shape = (len(rows), len(items))
-            fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)), shape=shape)
-            outcome = encode_outcomes(y, self.levels, matrix.shape[0], "y")
-            weights = check_weights(sample_weight, matrix.shape[0])
-            observed = merge_relations(sparse.csr_array(matrix @ fold), outcome, weights)
-            self._keep(self._learn(items, kernel, observed, outcome, weights))
+            observed = read_relations(A, y, sample_weight, self.levels, item_of_row)
+            self._keep(self._learn(items, kernel, observed))
         return self
 
     @property
@@ -360,7 +303,7 @@ class PreferenceGP(BaseEstimator):
             check_number("noise", self.noise, above=0)
 
     def _read_items(self, X: Any) -> tuple[FloatArray, Any, IntArray]:
-        """Distinct items, the kernel at the start, and which item each row of X is."""
+        """Distinct items, the kernel at the start, and the item of each row of X."""
         self._check_parameters()
         for name in ("items_", "feature_names_in_"):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -378,12 +321,9 @@ class PreferenceGP(BaseEstimator):
         if self._named:
             return self._item_numbers(X)
         gaps = self.kernel is not None and allows_missing(self.kernel)
+        finite = "allow-nan" if gaps else True
         checked: FloatArray = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan" if gaps else True,
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
         )
         return checked
 
@@ -397,43 +337,29 @@ class PreferenceGP(BaseEstimator):
         numbers[new] = len(self.items_) + which.ravel()
         return numbers.astype(float)[:, None]
 
-    def _learn(
-        self,
-        items: FloatArray,
-        kernel: Any,
-        observed: Observations,
-        outcome: Outcomes,
-        weights: FloatArray,
-    ) -> PreferenceResult:
-        reject_all_ties(outcome, weights)
-        task = self._first_task(items, kernel, observed, len(outcome.levels))
-        options = SearchOptions.of(self, reporter(self.verbose))
-        found = options.search(task, options.starts(task, default=self.kernel is None))
-        none = RowIndex(np.empty(0, dtype=np.intp), items[:0])
-        signature = ItemSignature(
-            outcome.levels,
-            getattr(self, "items_", np.empty(0)),
-            self.n_features_in_,
-            getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
-        )
-        return PreferenceResult(signature, ExactGP.infer(task, none, found))
-
-    def _first_task(
-        self, items: FloatArray, kernel: Any, observed: Observations, n_levels: int
-    ) -> Task:
-        """The task at the start of the search."""
-        counts = np.bincount(observed.codes, observed.counts, minlength=n_levels).astype(float)
+    def _learn(self, items: FloatArray, kernel: Any, observed: Observations) -> PreferenceResult:
+        """Search the hyperparameters, and infer the utilities."""
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
-        return Task(
+        task = Task(
             items,
             kernel,
-            self._starting_likelihood(counts, latent_var),
+            self._starting_likelihood(observed.level_counts, latent_var),
             observed.projection,
             observed.codes,
             observed.counts,
             objective=objective_named(self.inference),
             max_sweeps=self.max_sweeps,
             tol=float(self.tol),
+        )
+        options = SearchOptions.of(self, reporter(self.verbose))
+        found = options.search(task, options.starts(task, default=self.kernel is None))
+        none = RowIndex(np.empty(0, dtype=np.intp), items[:0])
+        return PreferenceResult(
+            observed.levels,
+            getattr(self, "items_", np.empty(0)),
+            self.n_features_in_,
+            getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+            ExactGP.infer(task, none, found),
         )
 
     def _starting_likelihood(self, counts: FloatArray, latent_var: float) -> SymmetricThresholds:
@@ -458,12 +384,12 @@ class PreferenceGP(BaseEstimator):
 
     def _keep(self, result: PreferenceResult) -> None:
         """Set everything that follows from a result: the one place where a fit leaves traces."""
-        at, model = result.signature, result.model
-        self._result, self.levels_, self.n_features_in_ = result, at.levels, at.n_features
+        model = result.model
+        self._result, self.levels_, self.n_features_in_ = result, result.levels, result.n_features
         if self._named:
-            self.items_ = at.names
-        if len(at.feature_names):
-            self.feature_names_in_ = at.feature_names
+            self.items_ = result.names
+        if len(result.feature_names):
+            self.feature_names_in_ = result.feature_names
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         self.noise_, self.margins_ = self.likelihood_.noise, self.likelihood_.margins
         self.position_bias_ = self.likelihood_.bias
@@ -476,7 +402,7 @@ class PreferenceGP(BaseEstimator):
         if not isinstance(result, PreferenceResult):
             raise ValueError("the result is not one of comparisons")
         self._check_parameters()
-        result.signature.check(result.model, self._named)
+        result.check(self._named)
         self._keep(result)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -557,8 +483,7 @@ class PreferenceGP(BaseEstimator):
                 f"and {len(right)} rows."
             )
         rows, which = distinct_inputs(np.concatenate([left, right]), self.kernel_)
-        at = pair_moments(self._result.model, rows, which.reshape(2, -1).T)
-        proba: FloatArray = self.likelihood_.probabilities(at.mean, at.var)
+        proba = pair_probabilities(self._result.model, rows, which.reshape(2, -1).T)
         return proba[:, 1] if len(self.levels_) == 2 else proba
 
     def score(
@@ -576,14 +501,18 @@ class PreferenceGP(BaseEstimator):
         float
             Accuracy; :mod:`ordinalgp.model_selection` has more, with cross-validation.
         """
+        found = self._outcome_proba(X, comparisons)
+        codes = encode_outcomes(outcomes, self.levels_, len(found)).codes
+        weights = check_weights(sample_weight, len(found))
+        return float(np.average(found.argmax(axis=1) == codes, weights=weights))
+
+    def _outcome_proba(self, X: Any, comparisons: Any) -> FloatArray:
+        """Probability of each of ``levels_`` for comparisons of the rows of ``X``."""
         check_is_fitted(self)
         rows = self._check_inputs(X, reset=False)
         names = check_items(X) if self._named else None
         pairs = check_comparisons(comparisons, len(rows), names)
-        coded = encode_outcomes(outcomes, self.levels_, len(pairs))
-        found = pair_probabilities(self._result.model, rows, pairs)
-        weights = check_weights(sample_weight, len(pairs))
-        return float(np.average(found.argmax(axis=1) == coded.codes, weights=weights))
+        return pair_probabilities(self._result.model, rows, pairs)
 
     def rank(self, X: Any) -> Ranking:
         """Order items by expected utility, with the probability that each is the best of them.
@@ -601,12 +530,11 @@ class PreferenceGP(BaseEstimator):
             ``random_state`` makes it repeatable.
         """
         mean, covariance = self.latent_mean_and_covariance(X)
-        rng = check_random_state(self.random_state)
-        best, error = best_probabilities(mean, covariance, rng)
+        best, error = best_probabilities(mean, covariance, check_random_state(self.random_state))
         order = np.argsort(-mean, kind="stable")
-        rows = np.arange(len(mean))
-        named = check_items(X) if self._named and np.ndim(X) == 0 else np.asarray(X)
-        items = named if self._named else rows
+        items = np.arange(len(mean))
+        if self._named and np.ndim(X):
+            items = np.asarray(X)
         sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         return Ranking(order, items[order], mean[order], sd[order], best[order], error[order])
 
@@ -636,18 +564,17 @@ class PreferenceGP(BaseEstimator):
         check_is_fitted(self)
         check_option("strategy", strategy, (*_STRATEGIES, "random"))
         check_whole("n", n, least=1)
-        rows = self._check_inputs(X, reset=False)
-        none = np.empty((0, 2), dtype=np.intp)
-        excluded = none if exclude is None else check_comparisons(exclude, len(rows))
-        pairs = Candidates.among(len(rows), excluded)
-        if len(pairs.left) < n:
+        n_items = len(self._check_inputs(X, reset=False))
+        excluded = None if exclude is None else check_comparisons(exclude, n_items)
+        left, right = candidate_pairs(n_items, excluded)
+        if len(left) < n:
             raise ValueError(
-                f"n={n} different pairs were asked for, but the {len(rows)} items have only "
-                f"{len(pairs.left)} that are not excluded. Ask for fewer."
+                f"n={n} different pairs were asked for, but the {n_items} items have only "
+                f"{len(left)} that are not excluded. Ask for fewer."
             )
         if strategy == "random":
             rng = check_random_state(self.random_state)
-            chosen = rng.choice(len(pairs.left), n, replace=False)
+            chosen = rng.choice(len(left), n, replace=False)
         else:
             probit = self.likelihood_.spelled_out
             if not isinstance(probit, OrdinalProbit):
@@ -656,9 +583,9 @@ class PreferenceGP(BaseEstimator):
                     f"likelihood='probit', but the model has {self.likelihood!r:.50}. Use "
                     "strategy='random', or fit with likelihood='probit'."
                 )
-            mean, covariance = self.latent_mean_and_covariance(X)
-            chosen = _STRATEGIES[strategy](pairs, mean, covariance, probit, n)
-        return np.column_stack([pairs.left[chosen], pairs.right[chosen]])
+            questions = Questions(left, right, *self.latent_mean_and_covariance(X), probit)
+            chosen = _STRATEGIES[strategy](questions, n)
+        return np.column_stack([left[chosen], right[chosen]])
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False
@@ -692,7 +619,7 @@ class PreferenceGP(BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Where to; any suffix, for example "model.ogp". The file is a zip of JSON and arrays,
-            without pickle, and holds the items and the comparisons.
+            The file to write; any suffix, for example "model.ogp". It is a zip of JSON and
+            arrays, without pickle, and holds the items and the comparisons.
         """
         save(self, path)

@@ -1,7 +1,7 @@
-"""Graded comparisons: the ordinal probit on a difference, with thresholds symmetric about zero.
+"""Likelihoods of graded comparisons: threshold models of a difference, symmetric about zero.
 
 [Wang10]_ has two levels and the threshold 0; ties and grades add pairs of thresholds -c, +c. All
-formulas are those of ``OrdinalProbit``; this module only maps its parameters.
+formulas are those of the threshold models; this module only maps their parameters.
 """
 
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from ordinalgp.core.likelihoods import (
     Thresholds,
 )
 from ordinalgp.core.ordinal_logit import OrdinalLogit
+from ordinalgp.persistence import saved_as
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class SymmetricThresholds:
     theta = [log noise, log steps, bias / unit]. ``steps`` lead from zero outwards, one for each
     pair of thresholds; with an odd number of levels the first is half the width of the tie.
     ``bias`` is added to u, in favour of the left; it is in theta only if ``biased``.
-    Subclasses say which threshold model has these thresholds, and with what noise.
+    Subclasses name the threshold model, and its noise.
     """
 
     model: ClassVar[type[Thresholds]]
@@ -144,6 +145,7 @@ class SymmetricThresholds:
         return self
 
 
+@saved_as("likelihood.symmetric_probit")
 class SymmetricProbit(SymmetricThresholds):
     """Normal noise of variance noise^2 per item, 2 noise^2 per difference: (2) of [Wang10]_."""
 
@@ -151,6 +153,7 @@ class SymmetricProbit(SymmetricThresholds):
     noise_factor = float(np.sqrt(2))
 
 
+@saved_as("likelihood.symmetric_logit")
 class SymmetricLogit(SymmetricThresholds):
     """Gumbel noise of scale ``noise`` per item: logistic noise of that scale per difference.
 
