@@ -13,12 +13,13 @@ from ordinalgp.collaborative.hierarchy import (
     InferenceLimits,
     Prior,
     Rater,
+    SharedNoise,
+    SharedThresholds,
     expectation,
     fit_rater,
     infer_rater,
     learn,
 )
-from ordinalgp.collaborative.raters import SharedNoise, SharedThresholds
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.objectives import ep_evidence
 

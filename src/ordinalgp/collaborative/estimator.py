@@ -10,9 +10,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.collaborative.hierarchy import EMState, Hyperprior, Prior, Rater, learn
-from ordinalgp.collaborative.model import EMSummary, RatingsModel
-from ordinalgp.collaborative.raters import RaterDistribution, SharedNoise, SharedThresholds
+from ordinalgp.collaborative.hierarchy import (
+    EMState,
+    Hyperprior,
+    Prior,
+    Rater,
+    RaterDistribution,
+    SharedNoise,
+    SharedThresholds,
+    learn,
+)
+from ordinalgp.collaborative.model import RatingsModel
 from ordinalgp.collaborative.ratings import (
     CorrelationCovariance,
     ItemCovariance,
@@ -223,8 +231,9 @@ class CollaborativeOrdinalGP(BaseEstimator):
             found.prior,
             covariance,
             found.shared,
+            np.array([found.path, found.evidence_path, found.bound_path]),
+            found.converged,
             tuple(found.raters),
-            EMSummary.of(found),
         )
 
     def _starting_covariance(
@@ -260,11 +269,12 @@ class CollaborativeOrdinalGP(BaseEstimator):
         if smoothing is None:
             smoothing = _COVARIANCE_SMOOTHING_PER_ITEM * len(base.mean)
         learned = self.prior == "learned"
+        hyperprior = Hyperprior(base, self.mean_smoothing, smoothing) if learned else None
         found = learn(
             base,
             raters,
             shared,
-            Hyperprior(base, self.mean_smoothing, smoothing) if learned else None,
+            hyperprior,
             max_iter=int(self.max_iter),
             tol=self.tol,
             n_jobs=self.n_jobs,
@@ -327,11 +337,8 @@ class CollaborativeOrdinalGP(BaseEstimator):
         self.categories_, self.classes_ = result.categories, result.classes
         self.items_ = result.items.array()
         self.mean_, self.covariance_ = result.prior.mean, result.prior.covariance
-        summary = result.summary
-        self.objective_path_ = summary.objective_path
-        self.log_evidence_path_ = summary.log_evidence_path
-        self.bound_path_ = summary.bound_path
-        self.converged_, self.n_iter_ = summary.converged, len(summary.objective_path) - 1
+        self.objective_path_, self.log_evidence_path_, self.bound_path_ = result.paths
+        self.converged_, self.n_iter_ = result.converged, result.paths.shape[1] - 1
 
     def _restore(self, result: Any) -> None:
         """Become the fitted estimator of a file."""
@@ -484,11 +491,8 @@ class CollaborativeOrdinalGP(BaseEstimator):
         """
         check_is_fitted(self)
         check_whole("n", n, least=0)
-        model = self._result
-        place = model.rater_ids.places(read_ids([rater], "rater"))
-        check_known([rater], place, "rater", "Add it with add_rater, or fit again.")
-        rated = model.raters[place[0]].index
-        left = np.setdiff1d(np.arange(len(model.items)), rated)
+        model, place = self._result, self._places([rater])[0]
+        left = np.setdiff1d(np.arange(len(model.items)), model.raters[place].index)
         ids = [model.items.values[i] for i in left]
         score = self.expected_rating([rater] * len(ids), ids)
         best = left[np.argsort(-score, kind="stable")[:n]]

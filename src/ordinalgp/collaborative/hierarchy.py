@@ -1,4 +1,4 @@
-"""EM for a Gaussian prior that many raters share (section 3 of [Yu06]_).
+"""EM for many raters with a common Gaussian prior (section 3 of [Yu06]_).
 
 Rater j has latent values f_j ~ N(h, K) on all m items and rated some of them. With w and R of
 its own rated items (glossary), moved to the places P_j of these items among all,
@@ -21,14 +21,15 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from scipy.optimize import minimize
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
-from ordinalgp.collaborative.raters import RaterDistribution
-from ordinalgp.core.gaussian import Posterior, Sites
+from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.inference import infer
+from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
 from ordinalgp.core.linalg import Triangle
 from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
-from ordinalgp.core.problem import Approximation, Problem, Start
+from ordinalgp.core.problem import Approximation, Problem, Start, match
 from ordinalgp.core.projections import Identity, RowSelection, sandwich
 from ordinalgp.core.variational_bound import bound_value
 from ordinalgp.persistence import saved_as
@@ -36,6 +37,141 @@ from ordinalgp.runtime.progress import Progress, Report, silent
 
 # Largest number of tasks per iteration; the order of the sums does not depend on n_jobs.
 _MAX_TASKS = 64
+_M_STEP_ITERATIONS = 4  # of L-BFGS-B per M-step; the next E-step moves the cavities anyway
+_NEWTON_STEP_LENGTHS = (1.0, 0.5, 0.25, 0.125)  # tried until the objective rises
+_SMALLEST_GAIN = 1e-10  # expected gain in log probability that rounding may hide
+
+saved_as("likelihood.gaussian")(Gaussian)
+
+# ------------------------------------------------------------------- parameters of raters
+#
+# A rater with many ratings has parameters of its own. One with few stays near the common centre,
+# which is estimated from all raters. ``strength`` counts about as much as so many ratings. Both
+# classes here have the same methods: updates of one rater's parameters, and of the centre.
+
+
+@saved_as("raters.thresholds")
+@dataclass(frozen=True, eq=False)
+class SharedThresholds:
+    """theta_j ~ N(theta_0, I / strength) for theta = [log noise, b_1, log gaps].
+
+    Prior covariance, noise and thresholds share one scale. It is fixed by log noise = 0 at the
+    centre: the typical rater has noise 1.
+    """
+
+    center: OrdinalProbit
+    strength: Annotated[float, Axes("", 0.0, np.inf)]
+
+    def first_sites(self, problem: Problem, last: Sites | None) -> Sites | None:
+        """Sites from which inference starts: the rater's last ones."""
+        return last
+
+    def m_step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
+        """Maximise the summed log Z_m at fixed cavities, less the distance from the centre.
+
+        The slope of the first step is that of EP's evidence itself. The paper's expected log
+        likelihood has the same fixed points up to EP's error, and needs quadrature.
+        """
+        bounds = self.center.bounds
+
+        def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, slope, _ = self._evaluate(problem, found, theta)
+            return -value, -slope
+
+        start = np.clip(problem.likelihood.theta, bounds[:, 0], bounds[:, 1])
+        options = {"maxiter": _M_STEP_ITERATIONS}
+        best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        return self.center.clone_with_theta(best.x)
+
+    def single_step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
+        """One damped Newton step on the objective of :meth:`m_step`: a few evaluations.
+
+        The curvature is that of the penalty and of the ratings' own slopes. Without a penalty it
+        may vanish in the direction of levels that the rater does not use. Then, and where no
+        step length raises the objective, it is :meth:`m_step`.
+        """
+        if self.strength == 0.0:
+            return self.m_step(problem, found)
+        lower, upper = self.center.bounds.T
+        start = np.clip(problem.likelihood.theta, lower, upper)
+        value, slope, slopes = self._evaluate(problem, found, start)
+        step = np.linalg.solve(slopes @ slopes.T + self.strength * np.eye(len(start)), slope)
+        if step @ slope <= _SMALLEST_GAIN:
+            return self.center.clone_with_theta(start)
+        for length in _NEWTON_STEP_LENGTHS:
+            theta = np.clip(start + length * step, lower, upper)
+            if self._evaluate(problem, found, theta)[0] > value:
+                return self.center.clone_with_theta(theta)
+        return self.m_step(problem, found)
+
+    def _evaluate(
+        self, problem: Problem, found: Approximation, theta: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Penalised log probability of one rater's ratings, its slope, and that of each rating."""
+        likelihood, off = self.center.clone_with_theta(theta), theta - self.center.theta
+        values, slopes = likelihood.value_and_slope(problem.y, found.at.mean, found.at.var)
+        value = float(values.sum() - 0.5 * self.strength * (off @ off))
+        return value, slopes.sum(axis=1) - self.strength * off, slopes
+
+    def log_density(self, likelihood: OrdinalProbit) -> float:
+        """Log density of a rater's parameters, without constants: 0 at the centre."""
+        off = likelihood.theta - self.center.theta
+        return float(-0.5 * self.strength * (off @ off))
+
+    def with_center_of(self, likelihoods: list[OrdinalProbit]) -> Self:
+        """Centre at the mean of the raters' theta, with the noise kept at 1."""
+        if self.strength == 0.0:
+            return self
+        theta = np.mean([likelihood.theta for likelihood in likelihoods], axis=0)
+        theta[0] = 0.0
+        return replace(self, center=self.center.clone_with_theta(theta))
+
+
+@saved_as("raters.noise")
+@dataclass(frozen=True, eq=False)
+class SharedNoise:
+    """Noise of each rater as if it had ``strength`` more ratings of mean square center.noise^2.
+
+    CGPR of [Yu06]_ has one noise variance for all users; here each rater has its own. All updates
+    are exact, so EM never lowers the penalised log likelihood.
+    """
+
+    center: Gaussian
+    strength: Annotated[float, Axes("", 0.0, np.inf)]
+
+    def first_sites(self, problem: Problem, last: Sites | None) -> Sites:
+        """The exact sites: a Gaussian likelihood is its own site."""
+        at = Moments(np.zeros(len(problem.y)), np.zeros(len(problem.y)))
+        return match(problem.smooth(at), at)
+
+    def m_step(self, problem: Problem, found: Approximation) -> Gaussian:
+        """Expected mean square of y - f over the rated items (section 3.1 of [Yu06]_)."""
+        squares = np.sum((problem.y - found.marginal.mean) ** 2 + found.marginal.var)
+        total = self.strength * self.center.noise**2 + squares
+        noise = np.sqrt(total / (self.strength + len(problem.y)))
+        return Gaussian(float(np.clip(noise, *NOISE_BOUNDS)))
+
+    def single_step(self, problem: Problem, found: Approximation) -> Gaussian:
+        """The M-step itself, which is cheap."""
+        return self.m_step(problem, found)
+
+    def log_density(self, likelihood: Gaussian) -> float:
+        """strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
+        ratio = (self.center.noise / likelihood.noise) ** 2
+        return float(0.5 * self.strength * (np.log(ratio) - ratio + 1.0))
+
+    def with_center_of(self, likelihoods: list[Gaussian]) -> Self:
+        """Centre at the harmonic mean of the raters' noise variances."""
+        if self.strength == 0.0:
+            return self
+        precision = np.mean([likelihood.noise**-2.0 for likelihood in likelihoods])
+        return replace(self, center=Gaussian(float(precision**-0.5)))
+
+
+RaterDistribution = SharedThresholds | SharedNoise
+"""common distribution of the raters' parameters"""
+
+# ------------------------------------------------------------------- prior and raters
 
 
 @saved_as("prior.items")

@@ -1,13 +1,13 @@
 """Ratings in long format: ids, item features, and the starting covariance of the items."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Plain, Tagged
 from ordinalgp.imputation import MeanImputer
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.labels import Levels, encode_levels
@@ -21,18 +21,26 @@ _NUGGET = 1e-6  # share of an item's variance that is added, so that K is positi
 # ------------------------------------------------------------------------------- ids
 
 
+@saved_as("ids.distinct")
 @dataclass(frozen=True, eq=False)
 class Ids:
     """Distinct ids in a fixed order, and the place of each."""
 
-    values: tuple[Hashable, ...]
-    place: Mapping[Hashable, int]
+    values: Annotated[tuple[Any, ...], Plain()]
+    place: Mapping[Hashable, int] = field(metadata={"saved": False})
 
     @classmethod
-    def of(cls, values: Iterable[Hashable]) -> "Ids":
+    def of(cls, values: Iterable[Hashable]) -> Self:
         """Distinct ids in order of first appearance."""
         distinct = tuple(dict.fromkeys(values))
         return cls(distinct, {value: place for place, value in enumerate(distinct)})
+
+    @classmethod
+    def restored(cls, values: tuple[Hashable, ...]) -> Self:
+        """Return the ids of a file."""
+        if len(found := cls.of(values)) < len(values):
+            raise ValueError("ids are repeated")
+        return found
 
     def __len__(self) -> int:
         return len(self.values)
@@ -90,18 +98,11 @@ def check_same_length(**columns: Any) -> None:
 
 
 def check_known(wanted: Sequence[Hashable], places: IntArray, what: str, remedy: str) -> None:
-    """Raise ValueError if an id has no place."""
-    if np.any(places < 0):
-        raise unknown_error(wanted, places, what, remedy)
-
-
-def unknown_error(
-    wanted: Sequence[Hashable], places: IntArray, what: str, remedy: str
-) -> ValueError:
-    """An error that names the first id without a place."""
+    """Raise ValueError if an id has no place; the message names the first."""
     unknown = np.flatnonzero(places < 0)
-    first = f"{wanted[unknown[0]]!r} in row {unknown[0]}"
-    return ValueError(f"Unknown {what} {first} ({len(unknown)} such rows). {remedy}")
+    if len(unknown):
+        first = f"{wanted[unknown[0]]!r} in row {unknown[0]}"
+        raise ValueError(f"Unknown {what} {first} ({len(unknown)} such rows). {remedy}")
 
 
 def last_of_each(raters: IntArray, items: IntArray) -> IntArray:
@@ -174,14 +175,12 @@ def read_items(
     """All items, and their features or the kernel matrix if these were given."""
     if is_matrix(kernel):
         return _read_matrix(kernel)
-    if isinstance(kernel, str):
-        gaps = True
-    else:
+    by_name = isinstance(kernel, str)
+    if not by_name:
         check_kernel(kernel)
-        gaps = allows_missing(kernel)
     if item_features is not None:
-        return read_features(item_features, gaps=gaps)
-    if not isinstance(kernel, str):
+        return read_features(item_features, gaps=by_name or allows_missing(kernel))
+    if not by_name:
         raise ValueError(
             f"The kernel {kernel!r} compares item features, but item_features is None. Give them "
             "as a data frame indexed by item, a mapping from item to its features, or an array "
@@ -198,8 +197,7 @@ def is_matrix(kernel: Any) -> bool:
 def _read_matrix(kernel: Any) -> tuple[Ids, FloatArray]:
     """Ids (of a data frame, else 0, 1, ...) and values of a covariance between items."""
     K = np.array(kernel, dtype=float)
-    index = getattr(kernel, "index", None)
-    ids = Ids.of(range(len(K)) if index is None else index.tolist())
+    ids = _row_ids(kernel, len(K))
     if K.shape != (len(ids), len(ids)) or not np.allclose(K, K.T, rtol=1e-8, atol=1e-12):
         raise ValueError(
             f"A kernel matrix must be square, symmetric and finite, one row for each item, but has "
@@ -213,6 +211,14 @@ def _read_matrix(kernel: Any) -> tuple[Ids, FloatArray]:
             f"{least:.3g} to {most:.3g}. Add a multiple of the identity."
         )
     return ids, _with_nugget(K)
+
+
+def _row_ids(table: Any, n: int) -> Ids:
+    """Ids of rows: keys of a mapping, index of a data frame, else 0, 1, ..."""
+    if isinstance(table, Mapping):
+        return Ids.of(table)
+    index = getattr(table, "index", None)  # of a list it is a method
+    return Ids.of(range(n) if index is None or callable(index) else index.tolist())
 
 
 def _with_nugget(K: FloatArray) -> FloatArray:
@@ -231,11 +237,7 @@ def read_features(features: Any, *, gaps: bool) -> tuple[Ids, FloatArray]:
         raise ValueError(
             f"item_features must be numbers, as many for each item as for all others: {error}"
         ) from None
-    if isinstance(features, Mapping):
-        ids = Ids.of(features)
-    else:
-        index = getattr(features, "index", None)
-        ids = Ids.of(range(len(rows)) if index is None or callable(index) else index.tolist())
+    ids = _row_ids(features, len(rows))
     if rows.ndim != 2 or len(rows) != len(ids):
         raise ValueError(
             "item_features must have one row for each item, all of the same length, with distinct "
