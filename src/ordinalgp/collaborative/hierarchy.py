@@ -30,7 +30,7 @@ from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
 from ordinalgp.core.linalg import Triangle
 from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
 from ordinalgp.core.problem import Approximation, Problem, Start, match
-from ordinalgp.core.projections import Identity, RowSelection, sandwich
+from ordinalgp.core.projections import Identity
 from ordinalgp.core.variational_bound import bound_value
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, Report, silent
@@ -184,8 +184,7 @@ class Prior:
 
     def restricted(self, index: IntArray) -> "Prior":
         """The prior of some items."""
-        rows = RowSelection(index, len(self.mean))
-        return Prior(rows.apply(self.mean), sandwich(rows, self.covariance))
+        return Prior(self.mean[index], self.covariance[np.ix_(index, index)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +252,7 @@ class InferenceLimits:
 DEFAULT_LIMITS = InferenceLimits()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ExpectationSums:
     """Sums over a group of raters that the M-step needs: m^2 numbers for any number of raters."""
 
@@ -273,12 +272,13 @@ class ExpectationSums:
         """Sums over no raters."""
         return cls(0.0, 0.0, np.zeros(m), np.zeros((m, m)), 0)
 
-    def add(self, other: "ExpectationSums") -> "ExpectationSums":
-        """Sum, written over ``self``'s arrays."""
-        np.add(self.weights, other.weights, out=self.weights)
-        np.add(self.slope, other.slope, out=self.slope)
-        value, bound = self.value + other.value, self.bound + other.bound
-        return replace(self, value=value, bound=bound, n_failed=self.n_failed + other.n_failed)
+    def add(self, other: "ExpectationSums") -> None:
+        """Add the sums over other raters."""
+        self.value += other.value
+        self.bound += other.bound
+        self.weights += other.weights
+        self.slope += other.slope
+        self.n_failed += other.n_failed
 
 
 def infer_rater(
@@ -308,12 +308,9 @@ def _group_expectation(
         slope = LowRankMinusMatrix.of(found.posterior.upper_inverse(), weights).full()
         sums.weights[rater.index] += weights
         sums.slope[np.ix_(rater.index, rater.index)] += slope
-        sums = replace(
-            sums,
-            value=sums.value + ep_value(problem, found),
-            bound=sums.bound + bound_value(problem, found),
-            n_failed=sums.n_failed + (not found.converged),
-        )
+        sums.value += ep_value(problem, found)
+        sums.bound += bound_value(problem, found)
+        sums.n_failed += not found.converged
         own.append((found.sites, shared.m_step(problem, found)))
     return sums, own
 
@@ -339,7 +336,7 @@ def expectation(
             for group in wave
         )
         for group, (some, own) in zip(wave, parallel(jobs), strict=True):
-            sums = sums.add(some)
+            sums.add(some)
             found.update(zip(group.tolist(), own, strict=True))
     updated = [replace(rater, sites=found[j][0]) for j, rater in enumerate(raters)]
     return sums, updated, [found[j][1] for j in range(len(raters))]

@@ -82,7 +82,7 @@ def _natural(values: NDArray[Any], name: str, *, keep_strings: bool) -> NDArray[
 
 def _reject_missing(values: NDArray[Any], name: str) -> None:
     if values.dtype == object:
-        missing = np.array([_is_missing(value) for value in values], dtype=bool)
+        missing = np.array([is_missing(value) for value in values], dtype=bool)
     else:
         missing = values != values
     if missing.any():
@@ -93,7 +93,8 @@ def _reject_missing(values: NDArray[Any], name: str) -> None:
         )
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a label is None, NaN, or pandas' NA or NaT."""
     is_nan = isinstance(value, float | np.floating) and bool(np.isnan(value))
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
