@@ -38,6 +38,20 @@ def damaged_copy(estimator, damage):
     return Decoder(lambda name: Stored(encoder.arrays[name])).estimator(document)
 
 
+def with_field(estimator, name, value):
+    """Decode an estimator whose model has another value in a field; dots lead into its parts."""
+
+    def damage(result):
+        *way, last = name.split(".")
+        fields = result["fields"]["model"]["fields"]
+        for part in way:
+            fields = fields[part]["fields"]
+        assert last in fields
+        fields[last] = value
+
+    return damaged_copy(estimator, damage)
+
+
 def _named(value, arrays):
     if isinstance(value, np.ndarray):
         name = f"damaged {len(arrays)}"

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.model_files import with_field
 
 import ordinalgp
 from ordinalgp import IncrementalOrdinalSVC, KernelDiscriminantOrdinal, OrdinalSVC
@@ -297,6 +298,27 @@ def test_saved_models_come_back(model, tmp_path):
         for one in (model, loaded):
             one.set_params(random_state=0).partial_fit(X[60:], y[60:])
         assert_array_equal(loaded.latent(X), model.latent(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("thresholds", np.zeros(3), "the thresholds and the levels disagree"),
+        ("thresholds", np.array([0.0, np.nan]), "the thresholds and the levels disagree"),
+        ("coefficients", np.zeros(1), "coefficients has kind f and shape"),
+        ("centres", np.full((60, 2), np.inf), "the inputs and the rest of the model disagree"),
+        ("support", np.array([-1]), "support must lie from 0"),
+        ("rows.first_row", np.full(60, 99), "first_row and the rest of the model disagree"),
+        ("rows.codes", np.full(60, 3), "codes must lie from 0 to below 3"),
+        ("n_rounds", "two", "n_rounds must be a int"),
+    ],
+)
+def test_a_file_whose_parts_disagree_is_refused(name, value, reason):
+    X, y = make_data(60)
+    model = IncrementalOrdinalSVC(C=1e-3).fit(X, y)
+    assert len(model.centres_) == 60  # all margins bind
+    with pytest.raises(ValueError, match=reason):
+        with_field(model, name, value)
 
 
 def test_grid_search():

@@ -35,7 +35,7 @@ def frozen(values):
     return values
 
 
-ROWS = {
+LAYOUTS = {
     "read-only": (frozen(X), frozen(Y)),
     "strided": (np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)[::2, ::2], np.repeat(Y, 2)[::2]),
     "backwards": (X[::-1], Y[::-1]),
@@ -45,7 +45,9 @@ ROWS = {
     "objects": (X.astype(object), Y.astype(object)),
     "lists": (X.tolist(), Y.tolist()),
     "booleans": (X > 0, Y > 0),
-    "a row a level": (X[:6], np.arange(6)),
+}
+ROWS = {
+    "a row per level": (X[:6], np.arange(6)),
     "fifty levels": (np.linspace(-2, 2, 100)[:, None], np.repeat(np.arange(50), 2)),
     "a constant column": (np.column_stack([X, np.full(40, 7.0)]), Y),
     "far from zero": (X + 1e9, Y),
@@ -69,6 +71,12 @@ def assert_sensible(model, rows, labels):
 @pytest.fixture(params=MODELS)
 def model(request):
     return MODELS[request.param].__class__(**MODELS[request.param].get_params())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_layout_of_arrays(layout):
+    """Inputs are read by one function for all models, so that one model stands for them."""
+    assert_sensible(OrdinalGPClassifier(optimizer=None), *LAYOUTS[layout])
 
 
 @pytest.mark.parametrize("rows", ROWS)

@@ -87,7 +87,12 @@ def inputs(name):
 
 
 INPUTS = ["plain", "n<d", "wide", "constant column", "duplicated rows", "offset"]
-CASES = [(x, k) for x in INPUTS for k in kernels(3)]
+
+
+def each(X, leave_out=()):
+    """Kernels for the columns of ``X``, but those whose names end so."""
+    made = kernels(X.shape[1])
+    return [(k, kernel) for k, kernel in made.items() if not k.endswith(tuple(leave_out))]
 
 
 def symmetric(n, seed=0):
@@ -106,66 +111,66 @@ def by_differences(kernel, X, upstream):
     return (np.array(total) - back) / (2 * H)
 
 
-def assert_close(actual, expected, rtol=1e-6):
-    assert actual.dtype == float
-    assert actual.shape == expected.shape
-    assert_allclose(actual, expected, rtol=rtol, atol=0.1 * rtol * np.abs(expected).max(initial=1))
+def assert_close(actual, expected, rtol=1e-6, name=""):
+    assert actual.dtype == float, name
+    assert actual.shape == expected.shape, name
+    atol = 0.1 * rtol * np.abs(expected).max(initial=1)
+    assert_allclose(actual, expected, rtol=rtol, atol=atol, err_msg=name)
 
 
 # For other orders scikit-learn takes differences with a step of 1e-10: good for few digits.
-@pytest.mark.parametrize(("x", "k"), [(x, k) for x, k in CASES if not k.endswith(("0.3", "2.2"))])
-def test_agrees_with_scikit_learn(x, k):
+@pytest.mark.parametrize("x", [*INPUTS, "one row", "identical rows"])
+def test_agrees_with_scikit_learn(x):
     X = inputs(x)
-    kernel = kernels(X.shape[1])[k]
     upstream = symmetric(len(X))
     rtol = 1e-8 if x == "offset" else 1e-9  # X / length_scale rounds to 1e-11 of a length scale
-    assert_close(contract(kernel, X, upstream), by_eval_gradient(kernel, X, upstream), rtol)
+    for k, kernel in each(X, leave_out=("0.3", "2.2")):
+        expected = by_eval_gradient(kernel, X, upstream)
+        assert_close(contract(kernel, X, upstream), expected, rtol, k)
 
 
-@pytest.mark.parametrize(("x", "k"), [(x, k) for x, k in CASES if x != "offset"])
-def test_agrees_with_central_differences(x, k):
+@pytest.mark.parametrize("x", [x for x in INPUTS if x != "offset"])
+def test_agrees_with_central_differences(x):
     X = inputs(x)
-    kernel = kernels(X.shape[1])[k]
     upstream = symmetric(len(X))
-    assert_close(contract(kernel, X, upstream), by_differences(kernel, X, upstream))
+    for k, kernel in each(X):
+        assert_close(contract(kernel, X, upstream), by_differences(kernel, X, upstream), name=k)
 
 
-@pytest.mark.parametrize("x", ["one row", "identical rows"])
-@pytest.mark.parametrize("k", [k for k in kernels(3) if not k.endswith(("0.3", "2.2"))])
-def test_degenerate_inputs(x, k):
-    X, kernel = inputs(x), kernels(3)[k]
-    upstream = symmetric(len(X))
-    assert_close(contract(kernel, X, upstream), by_eval_gradient(kernel, X, upstream), 1e-9)
-
-
-@pytest.mark.parametrize("k", [k for k in kernels(3) if k != "scaled-by-zero"])
-def test_fixed_parameters_are_dropped(k):
+def test_fixed_parameters_are_dropped():
     """Every subset of fixed hyperparameters keeps the entries of the others, in their order."""
     X = inputs("plain")
     upstream = symmetric(len(X))
-    kernel = kernels(3)[k]
-    names = [h.name for h in kernel.hyperparameters]
-    ends = np.cumsum([h.n_elements for h in kernel.hyperparameters])[:-1]
-    blocks = dict(zip(names, np.split(contract(kernel, X, upstream), ends), strict=False))
-    for n_fixed in range(1, len(names) + 1):
-        for fixed in itertools.combinations(names, n_fixed):
+    for k, kernel in each(X, leave_out=["scaled-by-zero"]):
+        names = [h.name for h in kernel.hyperparameters]
+        ends = np.cumsum([h.n_elements for h in kernel.hyperparameters])[:-1]
+        blocks = dict(zip(names, np.split(contract(kernel, X, upstream), ends), strict=False))
+        for fixed in subsets(names):
             partly = clone(kernel).set_params(**{f"{name}_bounds": "fixed" for name in fixed})
             expected = [blocks[name] for name in names if name not in fixed]
             actual = contract(partly, X, upstream)
-            assert actual.shape == partly.theta.shape
-            assert_allclose(actual, np.concatenate([[], *expected]), rtol=1e-12)
+            assert actual.shape == partly.theta.shape, k
+            assert_allclose(actual, np.concatenate([[], *expected]), rtol=1e-12, err_msg=k)
 
 
-@pytest.mark.parametrize("k", kernels(3))
+def subsets(names):
+    sizes = range(1, len(names) + 1)
+    return itertools.chain.from_iterable(itertools.combinations(names, n) for n in sizes)
+
+
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_a_known_matrix_and_the_memory_order_change_nothing(k, order):
-    X, kernel = inputs("plain"), kernels(3)[k]
-    upstream, K = symmetric(len(X)), kernel(X).astype(float)
-    before = upstream.copy(), K.copy()
-    given = contract(kernel, X, np.asarray(upstream, order=order), K=np.asarray(K, order=order))
-    assert_allclose(given, contract(kernel, X, upstream), rtol=1e-10, atol=1e-12)
-    assert_array_equal(upstream, before[0])
-    assert_array_equal(K, before[1])
+def test_a_known_matrix_and_the_memory_order_change_nothing(order):
+    X = inputs("plain")
+    upstream = symmetric(len(X))
+    for k, kernel in each(X):
+        K = kernel(X).astype(float)
+        before = upstream.copy(), K.copy()
+        given = np.asarray(upstream, order=order), np.asarray(K, order=order)
+        found = contract(kernel, X, given[0], K=given[1])
+        expected = contract(kernel, X, upstream)
+        assert_allclose(found, expected, rtol=1e-10, atol=1e-12, err_msg=k)
+        assert_array_equal(upstream, before[0], err_msg=k)
+        assert_array_equal(K, before[1], err_msg=k)
 
 
 # -- Extremes: the sum over pairs must not drown in cancellation ----------------------------------
@@ -185,15 +190,16 @@ def extreme(name):
 
 
 @pytest.mark.parametrize("name", ["outlier", "two clusters", "jittered duplicates", "far offset"])
-@pytest.mark.parametrize("scale", [1.0, [0.7, 1.0, 2.0], 1e-5, [1e-5, 1.0, 1.0], 1e5])
 @pytest.mark.parametrize("family", [RBF, Matern, "exponential"])
-def test_extreme_inputs_keep_their_gradient(name, scale, family):
-    kernel = Matern(scale, nu=0.5) if family == "exponential" else family(scale)
+def test_extreme_inputs_keep_their_gradient(name, family):
     X = extreme(name)
     upstream = symmetric(len(X))
-    expected = by_eval_gradient(kernel, X, upstream)
     rtol = 1e-6 if family == "exponential" else 1e-8
-    assert_allclose(contract(kernel, X, upstream), expected, rtol=rtol, atol=rtol)
+    for scale in (1.0, [0.7, 1.0, 2.0], 1e-5, [1e-5, 1.0, 1.0], 1e5):
+        kernel = Matern(scale, nu=0.5) if family == "exponential" else family(scale)
+        expected = by_eval_gradient(kernel, X, upstream)
+        found = contract(kernel, X, upstream)
+        assert_allclose(found, expected, rtol=rtol, atol=rtol, err_msg=str(scale))
 
 
 @pytest.mark.parametrize("kernel", [RBF([1.0, 2.0]), Matern([1.0, 2.0], nu=1.5)])
@@ -259,22 +265,20 @@ def peak_bytes(function, *args):
 
 
 @pytest.mark.parametrize("x", [*INPUTS, "scales", "one row", "identical rows"])
-@pytest.mark.parametrize("k", kernels(3))
-def test_kernel_matrix_is_the_kernel(x, k):
+def test_kernel_matrix_is_the_kernel(x):
     X = inputs(x)
-    kernel = kernels(X.shape[1])[k]
-    K = kernel_matrix(kernel, X)
-    assert K.dtype == float
-    assert_allclose(K, kernel(X), rtol=1e-10, atol=1e-13 if "0.3" in k else 1e-300)
-    assert_array_equal(K, K.T)
+    for k, kernel in each(X):
+        K = kernel_matrix(kernel, X)
+        assert K.dtype == float
+        atol = 1e-13 if "0.3" in k else 1e-300
+        assert_allclose(K, kernel(X), rtol=1e-10, atol=atol, err_msg=k)
+        assert_array_equal(K, K.T, err_msg=k)
 
 
-@pytest.mark.parametrize("scale", [1e-5, 0.1, 1.0, 30.0, 1e5])
 @pytest.mark.parametrize("change", ["none", "offset", "outlier", "scales", "duplicates"])
 @pytest.mark.parametrize("family", [RBF, Matern, "exponential", RationalQuadratic])
-def test_kernel_matrix_with_many_columns(scale, change, family):
+def test_kernel_matrix_with_many_columns(change, family):
     """Beyond 16 columns distances may come from a matrix product, but not at any price."""
-    kernel = Matern(scale, nu=0.5) if family == "exponential" else family(scale)
     X = np.random.default_rng(4).normal(size=(150, 40))
     if change == "offset":
         X += 1e6
@@ -284,10 +288,12 @@ def test_kernel_matrix_with_many_columns(scale, change, family):
         X *= np.geomspace(1e-6, 1e3, 40)
     elif change == "duplicates":
         X[75:] = X[:75]
-    K = kernel_matrix(kernel, X)
-    assert_allclose(K, kernel(X), rtol=1e-10, atol=1e-300)
-    assert_array_equal(K, K.T)
-    assert_array_equal(np.diag(K), 1.0)
+    for scale in (1e-5, 0.1, 1.0, 30.0, 1e5):
+        kernel = Matern(scale, nu=0.5) if family == "exponential" else family(scale)
+        K = kernel_matrix(kernel, X)
+        assert_allclose(K, kernel(X), rtol=1e-10, atol=1e-300, err_msg=str(scale))
+        assert_array_equal(K, K.T)
+        assert_array_equal(np.diag(K), 1.0)
 
 
 def test_kernel_matrix_never_hands_out_the_kernels_own_array():

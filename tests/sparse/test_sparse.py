@@ -19,6 +19,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.model_files import with_field
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier
@@ -434,6 +435,37 @@ def test_saved_models_predict_the_same_and_go_on(tmp_path):
     model.partial_fit(X[100:], y[100:])
     assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("basis.likelihood.noise", 2.0, "the likelihood and the rest of the model disagree"),
+        ("basis.likelihood.gaps", np.ones(3), "the likelihood and the rest of the model disagree"),
+        ("basis.index", np.zeros(3, dtype=int), "the basis and the rest of the model disagree"),
+        ("basis.index", np.array([0, 1, 40]), "index must lie from 0 to below 40"),
+        ("basis.weights", np.array([0.0, 1.0, np.nan]), "weights must lie from"),
+        ("basis.alpha", np.zeros(3), "alpha must lie from"),
+        ("candidates", np.zeros(40, dtype=int), "candidates and the rest of the model disagree"),
+        ("candidates", np.arange(1, 41), "candidates must lie from 0 to below 40"),
+        ("rows.first_row", np.full(40, 99), "first_row and the rest of the model disagree"),
+        ("rows.codes", np.full(40, 3), "codes must lie from 0 to below 3"),
+        ("rows.counts", np.zeros(40), "counts must lie from"),
+        ("rows.inputs", np.full((40, 2), np.nan), "the inputs and the rest of the model disagree"),
+        ("rows.inputs", np.ones((40, 3)), "the inputs and the rest of the model disagree"),
+        ("covariance", np.eye(2), "covariance has kind f and shape"),
+        ("width_path", np.ones((2, 3)), "width_path and the rest of the model disagree"),
+        ("path.values", np.ones(1), "values has kind f and shape"),
+        ("converged", "yes", "converged must be a bool"),
+        ("n_rows_seen", 0, "n_rows_seen must lie from 1"),
+    ],
+)
+def test_a_file_whose_parts_disagree_is_refused(name, value, reason):
+    X, y = make_data(40)
+    model = quick(tol=100.0).fit(X, y)  # no move is worth as much: one function per level
+    assert len(model.relevance_) == 3
+    with pytest.raises(ValueError, match=reason):
+        with_field(model, name, value)
 
 
 # -------------------------------------------------------------------------- limits, messages

@@ -35,22 +35,22 @@ class DiscriminantModel(CutModel):
 class KernelDiscriminantOrdinal(CutClassifier):
     """Classifier for ordered levels by a discriminant direction (KDLOR).
 
-    The direction has a small variance within the levels, and all means of neighbouring levels
-    apart, in order, by at least the largest distance possible. Thresholds lie halfway between
-    the means. It gives labels, no probabilities; a baseline of [Li18]_. See [Sun10]_.
+    The direction keeps the means of neighbouring levels in order and as far apart as possible,
+    relative to the variance within levels. Thresholds lie halfway between the means. It gives
+    labels, no probabilities; a baseline of [Li18]_. See [Sun10]_.
 
     Parameters
     ----------
     kernel : scikit-learn kernel, default=None
-        How alike two rows are. None is the Gaussian kernel with squared length scale equal to the
+        Similarity of two rows. None is the Gaussian kernel with squared length scale equal to the
         number of features, meant for standardised inputs. It is kept as it is: choose its
         width with ``GridSearchCV``.
     regularization : float, default=1e-3
-        Added to the variance within levels for every unit of squared coefficients, so that the
-        direction is determined (the paper's u).
+        Added to the variance within levels per unit of squared coefficients, so that the direction
+        is determined (the paper's u).
     rank : int, "auto" or None, default="auto"
-        Largest number of rows that span all others: None takes all of them. "auto" is exact up to
-        2,000 distinct rows, and 1,000 above.
+        Largest number of rows whose kernel functions make up the model. None takes all rows.
+        "auto" takes all up to 2,000 distinct rows, and 1,000 above.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.
@@ -60,12 +60,12 @@ class KernelDiscriminantOrdinal(CutClassifier):
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels.
     centres_ : ndarray of shape (n_centres, n_features)
-        Rows whose kernel functions make up the projection.
+        Rows whose kernel functions make up the latent function.
     coefficients_ : ndarray of shape (n_centres,)
         Their weights.
     separation_ : float
-        Distance of the closest two neighbouring means along the projection, which is scaled to
-        have unit variance within levels, regularisation included.
+        Distance of the closest two neighbouring means on the latent scale, which has unit variance
+        within levels, regularisation included.
     kernel_ : scikit-learn kernel
         The kernel.
     categories_ : ndarray
@@ -79,8 +79,8 @@ class KernelDiscriminantOrdinal(CutClassifier):
 
     Notes
     -----
-    The paper's trade-off C between variance and distance only scales the projection and its
-    thresholds: no label depends on it, so there is no such parameter. ``sample_weight`` counts
+    The paper's trade-off C between variance and distance only scales the latent function and its
+    thresholds. No label depends on it, so there is no such parameter. ``sample_weight`` counts
     copies.
 
     References

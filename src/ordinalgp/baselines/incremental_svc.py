@@ -38,24 +38,25 @@ class IncrementalModel(SupportVectorModel):
 
 @saved_as("estimator.incremental_svc")
 class IncrementalOrdinalSVC(OrdinalSVC):
-    """Support vector machine for ordered levels that learns row by row (in place of ISVOR).
+    """Support vector machine for ordered levels that learns from further rows (like ISVOR).
 
-    The model is that of :class:`OrdinalSVC`, to its tolerance. It is found on a working set: some
-    rows, then the support vectors among them and the rows that lack margin, until no row does.
-    ``partial_fit`` begins with the support vectors and the new rows.
+    The model is that of :class:`OrdinalSVC`, to its tolerance. It is found on a working set, which
+    rows that lack margin join until there are none outside. ``partial_fit`` begins with the
+    support vectors and some of the new rows.
 
     Parameters
     ----------
     kernel : scikit-learn kernel, default=None
-        How alike two rows are; see :class:`OrdinalSVC`.
+        Similarity of two rows; see :class:`OrdinalSVC`.
     constraints : {"implicit", "explicit", "fixed_margin"}, default="implicit"
-        Which margins rows want; see :class:`OrdinalSVC`.
+        Margins that a row must keep; see :class:`OrdinalSVC`.
     C : float, default=1.0
-        Cost of a row for each unit that it lacks in margin.
+        Cost per unit of margin that a row lacks.
     chunk_size : int, default=500
         Rows that join the working set at once.
     rank : int, "auto" or None, default="auto"
-        Largest number of rows that span a working set; see :class:`OrdinalSVC`.
+        Largest number of rows whose kernel functions make up the model of a working set; see
+        :class:`OrdinalSVC`.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.
@@ -71,20 +72,20 @@ class IncrementalOrdinalSVC(OrdinalSVC):
     support_ : ndarray of shape (n_support,)
         Support vectors as row numbers, counted over all rows that the model was given.
     n_rounds_ : int
-        Working sets that the last training took.
+        Number of working sets of the last training.
     n_rows_seen_ : int
-        How many rows ``fit`` and ``partial_fit`` were given.
+        Number of rows that ``fit`` and ``partial_fit`` were given.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels.
     centres_ : ndarray of shape (n_centres, n_features)
-        Rows whose kernel functions make up the projection: the support vectors, or with a
-        limited ``rank`` the rows that span.
+        Rows whose kernel functions make up the latent function: the support vectors, or with a
+        limited ``rank`` the rows that it chose.
     coefficients_ : ndarray of shape (n_centres,)
         Their weights.
     gap_ : float
         The relative gap reached.
     converged_ : bool
-        Whether it is below ``tol``.
+        Whether the gap is below ``tol``.
     n_iter_ : int
         Steps taken for the last working set.
     kernel_ : scikit-learn kernel
@@ -100,9 +101,9 @@ class IncrementalOrdinalSVC(OrdinalSVC):
 
     Notes
     -----
-    The algorithm of [Gu15]_ follows the multipliers of a sum-of-margins model, which doubles the
-    rows, as one row's weight grows; this one has the model of [Chu07]_, and whole sets of rows.
-    Both end at the exact solution for all rows seen, and both keep them all.
+    The algorithm of [Gu15]_ has a sum-of-margins model, which doubles the rows, and follows its
+    multipliers as the weight of one row grows. This one has the model of [Chu07]_ and adds whole
+    sets of rows. Both end at the exact solution for all rows seen, and both keep them all.
 
     References
     ----------

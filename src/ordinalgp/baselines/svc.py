@@ -41,13 +41,13 @@ class SupportVectorModel(CutModel):
 class OrdinalSVC(CutClassifier):
     """Support vector machine for ordered levels (SVOR).
 
-    One direction and parallel thresholds with soft margins around each. It gives labels, no
+    It finds one latent function and thresholds with soft margins around each. It gives labels, no
     probabilities; a baseline of [Li18]_. See [Chu07]_.
 
     Parameters
     ----------
     kernel : scikit-learn kernel, default=None
-        How alike two rows are. None is the Gaussian kernel with squared length scale equal to the
+        Similarity of two rows. None is the Gaussian kernel with squared length scale equal to the
         number of features, meant for standardised inputs. It is kept as it is: choose its
         width, and ``C``, with ``GridSearchCV``.
     constraints : {"implicit", "explicit", "fixed_margin"}, default="implicit"
@@ -55,10 +55,10 @@ class OrdinalSVC(CutClassifier):
         order and bounds the absolute error. "explicit": to the thresholds next to its level,
         which are kept in order. "fixed_margin": the same without the order, as in [Shashua03]_.
     C : float, default=1.0
-        Cost of a row for each unit that it lacks in margin.
+        Cost per unit of margin that a row lacks.
     rank : int, "auto" or None, default="auto"
-        Largest number of rows that span all others: None takes all of them. "auto" is exact up to
-        2,000 distinct rows, and 1,000 above.
+        Largest number of rows whose kernel functions make up the model. None takes all rows.
+        "auto" takes all up to 2,000 distinct rows, and 1,000 above.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.
@@ -74,14 +74,14 @@ class OrdinalSVC(CutClassifier):
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels.
     centres_ : ndarray of shape (n_centres, n_features)
-        Rows whose kernel functions make up the projection: the support vectors, or with a
-        limited ``rank`` the rows that span.
+        Rows whose kernel functions make up the latent function: the support vectors, or with a
+        limited ``rank`` the rows that it chose.
     coefficients_ : ndarray of shape (n_centres,)
         Their weights.
     gap_ : float
         The relative gap reached.
     converged_ : bool
-        Whether it is below ``tol``.
+        Whether the gap is below ``tol``.
     n_iter_ : int
         Steps taken.
     kernel_ : scikit-learn kernel

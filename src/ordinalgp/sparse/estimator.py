@@ -37,19 +37,19 @@ _MOST_BASIS = 500  # a move costs the cube of this
 class SparseBayesOrdinalClassifier(OrdinalClassifier):
     """Classifier for ordered levels that keeps only a few relevant training rows.
 
-    The latent function is a weighted sum of basis functions, one for each candidate row:
-    ``sum_j w_j k(x, x_j)``. Every weight has a normal prior with a precision of its own; where the
+    The latent function is a weighted sum of basis functions, one per candidate row:
+    ``sum_j w_j k(x, x_j)``. Every weight has a normal prior with a precision of its own. Where the
     evidence sends a precision to infinity, the row leaves the model. Thresholds cut the latent
-    value, plus noise, into levels; they carry the offset, so there is no bias. See [Li18]_.
+    value, plus noise, into levels. They carry the offset, so there is no bias. See [Li18]_.
 
     Parameters
     ----------
     kernel : scikit-learn kernel, {"gaussian", "exponential", "auto"} or None, default=None
-        Basis functions. A word is a kernel with one width, chosen by evidence over a grid (on some
-        2,000 rows) that is refined around its best (on some 8,000). "gaussian", also None, has the
-        smooth functions of the paper; "exponential" has functions with a kink, those of
-        :class:`ordinalgp.kernels.Exponential`; "auto" takes the one of the two that the evidence
-        prefers, in about twice the time. A kernel that is given is kept as it is, so that
+        Basis functions. A word is a kernel with one width, which the evidence chooses: from a grid
+        on up to 2,000 rows, then around the best there on up to 8,000. "gaussian", also None, has
+        the smooth functions of the paper. "exponential" has functions with a kink, those of
+        :class:`ordinalgp.kernels.Exponential`. "auto" takes the one of the two with the larger
+        evidence, in about twice the time. A kernel that is given is kept as it is, so that
         ``GridSearchCV`` over ``kernel`` works as in the paper.
     training : {"incremental", "batch"}, default="incremental"
         "incremental" (ISBOR) starts with one row of each level and adds, re-estimates and deletes;
@@ -57,18 +57,18 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     max_basis : int, default=None
         Largest number of relevance vectors of incremental training. None means 500.
     memory_limit : int or str, default="1GB"
-        What the basis matrix and its parts may take, in bytes or as "512MB". A matrix that does
-        not fit is computed block by block in every round instead of held.
+        Memory for the basis matrix and its parts, in bytes or as "512MB". A matrix that does not
+        fit is computed block by block in every round.
     candidates : int, "auto" or None, default="auto"
-        How many rows, drawn at random, offer a basis function. "auto" means at most 2,000, None
-        all. All rows are learned from in any case.
+        Number of rows, drawn at random, that offer a basis function. "auto" means at most 2,000,
+        None all. The model learns from all rows in any case.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers; strings without an order raise.
     decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
     max_iter : int, default=100
-        Largest number of rounds; in a round all candidates are scored once.
+        Largest number of rounds; each round scores all candidates once.
     tol : float, default=0.3
         Training stops when no move raises the log evidence by more than this. Larger values give
         fewer relevance vectors in less time.
@@ -77,7 +77,8 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     random_state : int, RandomState instance or None, default=None
         Draws the first rows, the candidates and the rows that choose the width.
     verbose : int, default=0
-        1 reports the result of every training on the error stream.
+        1 reports the result of the search for a width and of the training, 2 every step of both;
+        all on the error stream.
 
     Attributes
     ----------
@@ -102,24 +103,25 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     log_marginal_likelihood_value_ : float
         Laplace's log evidence of the final model.
     evidence_path_ : ndarray of shape (n_steps,)
-        Log evidence after every step of the last training, from its start at the width that was
-        chosen, where all rows chose it.
+        Log evidence after every step of the last training. If all rows chose the width, it begins
+        with the training that won.
     evidence_moves_ : ndarray of shape (n_steps,)
-        What each step was: "start", "add", "re-estimate", "delete", "thresholds", or "linearise":
-        a new mode, with a new expansion of the likelihood. Only there the path may fall.
+        Kind of each step: "start", "add", "re-estimate", "delete", "thresholds" or "linearise".
+        The last is a new mode, with a new expansion of the likelihood. Only there the path may
+        fall.
     width_path_ : ndarray of shape (n_widths, 2)
-        Widths that were tried, ascending, and their log evidence, less 2.3 for each function: what
-        fitting its precision is worth. With more than 2,000 rows these are the neighbours of the
-        grid's best. Of the family that was chosen; empty for a given kernel.
+        Widths that were tried for the chosen family, ascending, and the criterion of each: its log
+        evidence less 2.3 per function, for the precision that was fitted. With more than 2,000
+        rows these are the neighbours of the grid's best. Empty for a given kernel.
     width_rows_ : int
-        How many rows chose the width, equal ones counted; 0 for a given kernel.
+        Number of rows that chose the width, equal ones counted; 0 for a given kernel.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that offered a basis function, as row numbers.
     n_rows_seen_ : int
-        How many rows ``fit`` and ``partial_fit`` were given.
+        Number of rows that ``fit`` and ``partial_fit`` were given.
     converged_ : bool
-        Whether no move is left that gains more than ``tol``, or none that keeps its promise: gains
-        are foretold at fixed curvature, and a move is taken back that lowers the evidence.
+        Whether no move is left that gains more than ``tol``. Gains are predicted at fixed
+        curvature; a move that turns out to lower the evidence is undone and does not count.
     n_iter_ : int
         Rounds of the last training, after the width was chosen.
     categories_ : ndarray
@@ -134,13 +136,13 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     Notes
     -----
     ``sample_weight`` counts copies: weight 2 gives the model of the row written twice. The paper
-    takes one move and then finds a new mode; here all good moves among the best candidates are
+    takes one move and then finds a new mode. Here all good moves among the best candidates are
     taken at one mode, and fewer where the evidence at the next mode would be lower.
 
-    ``partial_fit`` goes on from the model, its kernel and its thresholds. New rows offer basis
-    functions and take part in every statistic; the old rows stay. A width that was chosen by few
-    rows is chosen again when there are nearly twice as many, up to 8,000; from 2,000 on among its
-    neighbours, and the kind of functions stays.
+    ``partial_fit`` starts from the model, its kernel and its thresholds. New rows offer basis
+    functions and take part in every statistic, and the old rows stay. A width chosen by few rows
+    is chosen again when there are nearly twice as many, up to 8,000. From 2,000 rows on it is
+    chosen among its neighbours, and the family of functions stays.
 
     References
     ----------

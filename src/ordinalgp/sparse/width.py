@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.gaussian_process.kernels import RBF, Kernel
 
-from ordinalgp._typing import FloatArray
+from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.kernels import Exponential
 from ordinalgp.models.default_kernel import spread
 from ordinalgp.models.training_rows import NumberedRows, places
@@ -118,6 +119,15 @@ class WidthStart:
 
 
 @dataclass(frozen=True, eq=False)
+class WidthTrial:
+    """A width, its criterion and the result behind it."""
+
+    width: float
+    value: float
+    result: Any
+
+
+@dataclass(frozen=True, eq=False)
 class WidthSearch:
     """Searches among the widths of several families, all on the same rows."""
 
@@ -166,34 +176,29 @@ class WidthSearch:
         place = places(few.first_row, rows.first_row)
         always = np.searchsorted(place, inside)
         offered = draw_candidates(len(few.inputs), stage.n_candidates, always, self.rng)
-        limits, cost = self.settings.limits(stage, self.limits), self.settings.cost_per_function
+        limits = self.settings.limits(stage, self.limits)
+        task = _StageTask(few, offered, place[offered], limits, self.settings.cost_per_function)
+        return [self._search(stage, task, start, rows) for start in starts]
 
-        def search(start: WidthStart) -> WidthChoice:
-            index = np.searchsorted(offered, np.searchsorted(place, start.basis.index))
-            basis = replace(start.basis, index=index)
-
-            def trial(width: float) -> tuple[float, TrainingResult | None]:
-                kernel = start.family(width)
-                if extreme_width(kernel, few.inputs) is not None:
-                    return -np.inf, None
-                found = train(SparseTask.of(few, offered, kernel, limits), basis, grow=True)
-                return found.value - cost * len(found.basis.index), found
-
-            width = start.width or _typical_distance(start.family, few.inputs)
-            path, best = self.maximise(trial, width, stage)
-            reached, steps = basis, EvidencePath.of()
-            if best.result is not None:
-                reached = best.result.basis
-                steps = best.result.path if len(few.codes) == len(rows.codes) else steps
-            reached = replace(reached, index=place[offered[reached.index]])
-            kernel = start.family(best.width)
-            return WidthChoice(kernel, reached, path, round(few.counts.sum()), steps)
-
-        return [search(start) for start in starts]
+    def _search(
+        self, stage: WidthStage, task: "_StageTask", start: WidthStart, rows: NumberedRows
+    ) -> WidthChoice:
+        """The best width of one family."""
+        basis = replace(start.basis, index=np.searchsorted(task.place, start.basis.index))
+        width = start.width or _typical_distance(start.family, task.rows.inputs)
+        path, best = self.maximise(partial(task.trial, start.family, basis), width, stage)
+        steps = EvidencePath.of()
+        if best.result is not None:
+            basis = best.result.basis
+            on_all_rows = len(task.rows.codes) == len(rows.codes)
+            steps = best.result.path if on_all_rows else steps
+        basis = replace(basis, index=task.place[basis.index])
+        kernel, n_rows = start.family(best.width), round(task.rows.counts.sum())
+        return WidthChoice(kernel, basis, path, n_rows, steps)
 
     def maximise(
         self, trial: Callable[[float], tuple[float, Any]], start: float, stage: WidthStage
-    ) -> tuple[FloatArray, "WidthTrial"]:
+    ) -> tuple[FloatArray, WidthTrial]:
         """Maximise over the grid of a stage, in powers of two of ``start``, and around its best.
 
         The grid grows where its best is at an end. ``trial(width)`` returns the criterion and the
@@ -234,12 +239,27 @@ class WidthSearch:
 
 
 @dataclass(frozen=True, eq=False)
-class WidthTrial:
-    """A width, its criterion and the result behind it."""
+class _StageTask:
+    """Rows and candidates of a stage, the same for all widths and families."""
 
-    width: float
-    value: float
-    result: Any
+    rows: NumberedRows
+    candidates: IntArray
+    """inputs of ``rows`` that offer a basis function"""
+    place: IntArray
+    """place of each candidate among the inputs of all rows"""
+    limits: TrainingLimits
+    cost_per_function: float
+
+    def trial(
+        self, family: type[Kernel], basis: ActiveBasis, width: float
+    ) -> tuple[float, TrainingResult | None]:
+        """Criterion of a width, and the training behind it."""
+        kernel = family(width)
+        if extreme_width(kernel, self.rows.inputs) is not None:
+            return -np.inf, None
+        task = SparseTask.of(self.rows, self.candidates, kernel, self.limits)
+        found = train(task, basis, grow=True)
+        return found.value - self.cost_per_function * len(found.basis.index), found
 
 
 def _typical_distance(family: type[Kernel], inputs: FloatArray) -> float:
