@@ -25,10 +25,11 @@ _TIES = np.array([-1, 0, 1])
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Levels from "right much preferred" to "left much preferred", and the code of each row."""
+    """Levels from "right much preferred" to "left much preferred"; code and weight of each row."""
 
     levels: NDArray[Any]
     codes: IntArray
+    weights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +156,13 @@ def _check_pairs(pairs: NDArray[Any], n_items: int) -> NDArray[np.intp]:
     return pairs.astype(np.intp)
 
 
-def encode_outcomes(outcomes: Any, levels: Any, n: int, name: str = "outcomes") -> Outcomes:
+def encode_outcomes(
+    outcomes: Any, levels: Any, n: int, sample_weight: Any = None, *, name: str = "outcomes"
+) -> Outcomes:
     """Code ``n`` outcomes by their place in ``levels``; None means that the left was preferred."""
     if outcomes is None:
         ranked = _WINS if levels is None else _check_levels(levels, np.asarray(levels))
-        return Outcomes(ranked, np.full(n, len(ranked) - 1))
+        return Outcomes(ranked, np.full(n, len(ranked) - 1), check_weights(sample_weight, n))
     values = label_values(outcomes, name)
     if len(values) != n:
         raise ValueError(
@@ -174,7 +177,7 @@ def encode_outcomes(outcomes: Any, levels: Any, n: int, name: str = "outcomes") 
         ranked = _TIES if (values == 0).any() else _WINS
     codes = class_positions(ranked, values)
     _reject_unknown(values, codes, ranked, name, named=levels is not None)
-    return Outcomes(ranked, codes)
+    return Outcomes(ranked, codes, check_weights(sample_weight, n))
 
 
 def _check_levels(levels: Any, values: NDArray[Any]) -> NDArray[Any]:
@@ -228,49 +231,35 @@ def check_relations(A: Any, n_items: int) -> sparse.csr_array:
     return matrix
 
 
-def read_comparisons(
-    comparisons: Any,
-    outcomes: Any,
-    sample_weight: Any,
-    levels: Any,
-    item_of_row: IntArray,
-    names: NDArray[Any] | None,
-    *,
-    merge_swapped: bool,
+def merge_comparisons(
+    pairs: IntArray, outcomes: Outcomes, n_items: int, *, swapped: bool
 ) -> Observations:
-    """Merge equal comparisons of items; with ``merge_swapped`` also a pair with itself swapped."""
-    pairs = check_comparisons(comparisons, len(item_of_row), names)
-    outcome = encode_outcomes(outcomes, levels, len(pairs))
-    weights = check_weights(sample_weight, len(pairs))
-    (left, right), codes = item_of_row[pairs].T, outcome.codes
-    if merge_swapped:
+    """Merge equal comparisons of items; with ``swapped`` also a pair with itself swapped."""
+    (left, right), codes = pairs.T, outcomes.codes
+    if swapped:
         swap = left > right
         left, right = np.where(swap, right, left), np.where(swap, left, right)
-        codes = np.where(swap, len(outcome.levels) - 1 - codes, codes)
-    distinct, counts = _count(np.column_stack([left, right, codes]), weights)
+        codes = np.where(swap, len(outcomes.levels) - 1 - codes, codes)
+    distinct, counts = _count(np.column_stack([left, right, codes]), outcomes.weights)
     left, right, codes = distinct.T
-    _reject_all_ties(outcome.levels, codes)
-    projection = Differences(left, right, int(item_of_row.max()) + 1)
-    return Observations(outcome.levels, projection, codes, counts)
+    _reject_all_ties(outcomes.levels, codes)
+    return Observations(outcomes.levels, Differences(left, right, n_items), codes, counts)
 
 
-def read_relations(
-    A: Any, y: Any, sample_weight: Any, levels: Any, item_of_row: IntArray
+def merge_relations(
+    matrix: sparse.csr_array, outcomes: Outcomes, item_of_row: IntArray
 ) -> Observations:
-    """Merge equal relations of the same level."""
-    matrix = check_relations(A, len(item_of_row))
-    outcome = encode_outcomes(y, levels, matrix.shape[0], "y")
-    weights = check_weights(sample_weight, matrix.shape[0])
-    rows = np.arange(len(item_of_row))
-    matrix = sparse.csr_array(matrix @ sparse.csr_array((np.ones(len(rows)), (rows, item_of_row))))
-    used = np.flatnonzero(weights > 0)
-    which = SparseProjection(matrix[used]).distinct[1]
+    """Merge equal relations of the same level, and equal items."""
+    rows, used = np.arange(len(item_of_row)), np.flatnonzero(outcomes.weights > 0)
+    fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)))
+    matrix, codes = sparse.csr_array(matrix @ fold)[used], outcomes.codes[used]
+    which = SparseProjection(matrix).distinct[1]
     which = np.arange(len(used)) if which is None else which
-    distinct, counts = _count(np.column_stack([which, outcome.codes[used]]), weights[used])
-    _reject_all_ties(outcome.levels, distinct[:, 1])
-    first = used[np.unique(which, return_index=True)[1]]
+    distinct, counts = _count(np.column_stack([which, codes]), outcomes.weights[used])
+    _reject_all_ties(outcomes.levels, distinct[:, 1])
+    first = np.unique(which, return_index=True)[1]
     projection = SparseProjection(matrix[first[distinct[:, 0]]])
-    return Observations(outcome.levels, projection, distinct[:, 1], counts)
+    return Observations(outcomes.levels, projection, distinct[:, 1], counts)
 
 
 def _count(rows: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:

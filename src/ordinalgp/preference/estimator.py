@@ -19,40 +19,30 @@ from ordinalgp.models.default_kernel import starting_kernel
 from ordinalgp.models.exact import ExactGP, RowIndex, SearchOptions, check_inference, check_search
 from ordinalgp.models.training_rows import distinct_inputs
 from ordinalgp.persistence import save, saved_as
+from ordinalgp.preference import suggestions
 from ordinalgp.preference.comparisons import (
     Observations,
     check_comparisons,
     check_items,
+    check_relations,
     encode_outcomes,
-    read_comparisons,
-    read_relations,
+    merge_comparisons,
+    merge_relations,
 )
 from ordinalgp.preference.ranking import Ranking, best_probabilities, pair_probabilities
-from ordinalgp.preference.suggestions import (
-    Questions,
-    candidate_pairs,
-    most_informative,
-    most_predictive,
-)
-from ordinalgp.preference.symmetric_thresholds import (
-    SymmetricLogit,
-    SymmetricProbit,
-    SymmetricThresholds,
-)
+from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThresholds
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.labels import class_positions, label_values
 from ordinalgp.validation.memory import check_memory
 from ordinalgp.validation.options import allows_missing, check_number, check_option, check_whole
-from ordinalgp.validation.weights import check_weights
 
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
 _START_NOISE = float(np.exp(-0.5))
-_LIKELIHOODS: dict[str, type[SymmetricThresholds]] = {
-    "probit": SymmetricProbit,
-    "logit": SymmetricLogit,
+_STRATEGIES = {
+    "information": suggestions.most_informative,
+    "prediction": suggestions.most_predictive,
 }
-_STRATEGIES = {"information": most_informative, "prediction": most_predictive}
 
 
 @saved_as("result.preference")
@@ -239,15 +229,11 @@ class PreferenceGP(BaseEstimator):
         """
         with restore_on_error(self):
             items, kernel, item_of_row = self._read_items(X)
-            observed = read_comparisons(
-                comparisons,
-                outcomes,
-                sample_weight,
-                self.levels,
-                item_of_row,
-                getattr(self, "items_", None),
-                merge_swapped=self.position_bias == "none",
-            )
+            names = getattr(self, "items_", None)
+            pairs = item_of_row[check_comparisons(comparisons, len(item_of_row), names)]
+            outcome = encode_outcomes(outcomes, self.levels, len(pairs), sample_weight)
+            swapped = self.position_bias == "none"
+            observed = merge_comparisons(pairs, outcome, len(items), swapped=swapped)
             self._keep(self._learn(items, kernel, observed))
         return self
 
@@ -277,7 +263,9 @@ class PreferenceGP(BaseEstimator):
         """
         with restore_on_error(self):
             items, kernel, item_of_row = self._read_items(X)
-            observed = read_relations(A, y, sample_weight, self.levels, item_of_row)
+            matrix = check_relations(A, len(item_of_row))
+            outcome = encode_outcomes(y, self.levels, matrix.shape[0], sample_weight, name="y")
+            observed = merge_relations(matrix, outcome, item_of_row)
             self._keep(self._learn(items, kernel, observed))
         return self
 
@@ -290,10 +278,10 @@ class PreferenceGP(BaseEstimator):
         check_search(self, words=("independent",))
         check_inference(self)
         if isinstance(self.likelihood, str):
-            check_option("likelihood", self.likelihood, tuple(_LIKELIHOODS))
+            check_option("likelihood", self.likelihood, tuple(LIKELIHOODS))
         elif not isinstance(self.likelihood, SymmetricThresholds):
             raise TypeError(
-                f"likelihood must be one of {', '.join(map(repr, _LIKELIHOODS))} or an object of "
+                f"likelihood must be one of {', '.join(map(repr, LIKELIHOODS))} or an object of "
                 f"SymmetricThresholds, but {self.likelihood!r:.80} was given."
             )
         check_option("position_bias", self.position_bias, ("none", "learned"))
@@ -372,15 +360,10 @@ class PreferenceGP(BaseEstimator):
                     "Give one with as many, or a word."
                 )
             return given
-        cls, free = _LIKELIHOODS[self.likelihood], isinstance(self.noise, str)
-        start = _START_NOISE * np.sqrt(latent_var)
-        return cls.from_counts(
-            counts,
-            start if free else float(self.noise),
-            latent_var,
-            biased=self.position_bias == "learned",
-            free_noise=free,
-        )
+        free, biased = isinstance(self.noise, str), self.position_bias == "learned"
+        noise = _START_NOISE * np.sqrt(latent_var) if free else float(self.noise)
+        start = LIKELIHOODS[self.likelihood].from_counts
+        return start(counts, noise, latent_var, biased=biased, free_noise=free)
 
     def _keep(self, result: PreferenceResult) -> None:
         """Set everything that follows from a result: the one place where a fit leaves traces."""
@@ -502,9 +485,8 @@ class PreferenceGP(BaseEstimator):
             Accuracy; :mod:`ordinalgp.model_selection` has more, with cross-validation.
         """
         found = self._outcome_proba(X, comparisons)
-        codes = encode_outcomes(outcomes, self.levels_, len(found)).codes
-        weights = check_weights(sample_weight, len(found))
-        return float(np.average(found.argmax(axis=1) == codes, weights=weights))
+        true = encode_outcomes(outcomes, self.levels_, len(found), sample_weight)
+        return float(np.average(found.argmax(axis=1) == true.codes, weights=true.weights))
 
     def _outcome_proba(self, X: Any, comparisons: Any) -> FloatArray:
         """Probability of each of ``levels_`` for comparisons of the rows of ``X``."""
@@ -566,7 +548,7 @@ class PreferenceGP(BaseEstimator):
         check_whole("n", n, least=1)
         n_items = len(self._check_inputs(X, reset=False))
         excluded = None if exclude is None else check_comparisons(exclude, n_items)
-        left, right = candidate_pairs(n_items, excluded)
+        left, right = suggestions.candidate_pairs(n_items, excluded)
         if len(left) < n:
             raise ValueError(
                 f"n={n} different pairs were asked for, but the {n_items} items have only "
@@ -583,7 +565,8 @@ class PreferenceGP(BaseEstimator):
                     f"likelihood='probit', but the model has {self.likelihood!r:.50}. Use "
                     "strategy='random', or fit with likelihood='probit'."
                 )
-            questions = Questions(left, right, *self.latent_mean_and_covariance(X), probit)
+            posterior = self.latent_mean_and_covariance(X)
+            questions = suggestions.Questions(left, right, *posterior, probit)
             chosen = _STRATEGIES[strategy](questions, n)
         return np.column_stack([left[chosen], right[chosen]])
 

@@ -12,15 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
-from ordinalgp.core.likelihoods import (
-    GAP_BOUNDS,
-    NOISE_BOUNDS,
-    THRESHOLD_BOUNDS,
-    OrdinalProbit,
-    Smoothed,
-    ThetaDerivatives,
-    Thresholds,
-)
+from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.persistence import saved_as
 
@@ -99,11 +91,9 @@ class SymmetricThresholds:
     @property
     def bounds(self) -> FloatArray:
         """Search bounds of theta, shape (p, 2)."""
-        scale = np.log(self.unit)
-        noise = [np.log(NOISE_BOUNDS) + scale] if self.free_noise else []
-        steps = [np.log(GAP_BOUNDS) + scale] * len(self.steps)
-        bias = [THRESHOLD_BOUNDS] if self.biased else []
-        return np.array([*noise, *steps, *bias]).reshape(-1, 2)
+        noise, first, gaps = np.split(self.spelled_out.bounds, [1, 2])
+        free = noise[: int(self.free_noise)], gaps[: len(self.steps)], first[: int(self.biased)]
+        return np.concatenate(free)
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same likelihood with other parameters."""
@@ -163,3 +153,7 @@ class SymmetricLogit(SymmetricThresholds):
 
     model = OrdinalLogit
     noise_factor = 1.0
+
+
+LIKELIHOODS = {"probit": SymmetricProbit, "logit": SymmetricLogit}
+"""likelihoods of a comparison by name"""
