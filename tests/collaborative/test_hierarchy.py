@@ -9,6 +9,7 @@ from scipy.stats import invwishart, multivariate_normal
 from tests.reference import collaborative_em as literal
 
 from ordinalgp.collaborative.hierarchy import (
+    EMState,
     Hyperprior,
     InferenceLimits,
     Prior,
@@ -58,7 +59,7 @@ def shared(kind, strength=0.0):
 
 def run(prior, raters, model, hyperprior, **options):
     settings = {"max_iter": 40, "tol": 0.0, "limits": LIMITS} | options
-    return learn(prior, raters, model, hyperprior, **settings)
+    return learn(EMState(prior, raters, model), hyperprior, **settings)
 
 
 @pytest.mark.parametrize(("for_mean", "for_covariance"), [(0.0, 0.0), (2.0, 0.0), (1.5, 6.0)])

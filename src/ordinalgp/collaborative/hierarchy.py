@@ -386,9 +386,7 @@ class EMState:
 
 
 def learn(
-    prior: Prior,
-    raters: Sequence[Rater],
-    shared: RaterDistribution,
+    now: EMState,
     hyperprior: Hyperprior | None,
     *,
     max_iter: int,
@@ -403,9 +401,8 @@ def learn(
     raters' own parameters. Without a hyperprior the prior stays as it is. Iteration 0 is the
     start.
     """
-    enough = tol * sum(len(rater.index) for rater in raters)
-    begin, iteration = time.perf_counter(), 0
-    best, now = None, EMState(prior, raters, shared)
+    enough = tol * sum(len(rater.index) for rater in now.raters)
+    begin, iteration, best = time.perf_counter(), 0, None
     with Parallel(n_jobs=n_jobs) as parallel:
         while True:
             sums, updated, own = expectation(now.prior, now.raters, now.shared, limits, parallel)
@@ -428,7 +425,6 @@ def fit_rater(
     prior: Prior,
     rater: Rater,
     shared: RaterDistribution,
-    *,
     tol: float,
     limits: InferenceLimits = DEFAULT_LIMITS,
     max_iter: int = 50,

@@ -8,13 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FINITE, LABELS, POSITIVE, Axes, FloatArray, IntArray
-from ordinalgp.collaborative.hierarchy import (
-    Prior,
-    Rater,
-    RaterDistribution,
-    SharedThresholds,
-    fit_rater,
-)
+from ordinalgp.collaborative import hierarchy
 from ordinalgp.collaborative.ratings import (
     Ids,
     ItemCovariance,
@@ -24,7 +18,7 @@ from ordinalgp.collaborative.ratings import (
     read_features,
 )
 from ordinalgp.core.gaussian import Moments, Sites
-from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
+from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.models.exact import check_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.labels import class_positions
@@ -44,13 +38,13 @@ class CommonParts:
     """observed levels, sorted"""
     items: Ids
     rater_ids: Ids
-    base: Prior
+    base: hierarchy.Prior
     """prior at the start"""
-    prior: Prior
+    prior: hierarchy.Prior
     """prior found"""
     covariance: ItemCovariance | None
     """the start's covariance as a function of features, if items have any"""
-    shared: RaterDistribution
+    shared: hierarchy.RaterDistribution
     """distribution of the raters' parameters"""
     paths: Annotated[FloatArray, Axes("objectives iterations")]
     """penalised log evidence, log evidence and its bound at every iteration of EM"""
@@ -60,6 +54,15 @@ class CommonParts:
     def values(self) -> FloatArray:
         """Levels as numbers."""
         return numeric_levels(self.categories)
+
+    @property
+    def ordinal(self) -> bool:
+        """Whether raters have thresholds, not Gaussian noise around the levels as numbers."""
+        return isinstance(self.shared, hierarchy.SharedThresholds)
+
+    def observed(self, codes: IntArray) -> NDArray[Any]:
+        """Ratings as the likelihood takes them."""
+        return codes if self.ordinal else self.values[codes]
 
     @property
     def common(self) -> dict[str, Any]:
@@ -86,7 +89,7 @@ class RatingsRecord(CommonParts):
     @classmethod
     def of(cls, model: "RatingsModel") -> Self:
         """Return the record of a model."""
-        raters, ordinal = model.raters, isinstance(model.shared, SharedThresholds)
+        raters, ordinal = model.raters, model.ordinal
         own = [rater.likelihood for rater in raters]
         sites = [rater.sites or Sites.flat(len(rater.index)) for rater in raters]
         y = np.concatenate([rater.y for rater in raters])
@@ -111,14 +114,14 @@ class RatingsRecord(CommonParts):
         )
 
     def _check(self) -> None:
-        begins, ordinal = self.begins, isinstance(self.shared, SharedThresholds)
+        begins = self.begins
         fits = (
             len(self.items) == len(self.prior.mean)
             and len(self.rater_ids) == len(self.noise) == len(begins) - 1
             and begins[0] == 0
             and begins[-1] == len(self.index)
             and (np.diff(begins) >= 0).all()
-            and self.gaps.shape[1] == (len(self.categories) - 2 if ordinal else 0)
+            and self.gaps.shape[1] == (len(self.categories) - 2 if self.ordinal else 0)
             and np.all(class_positions(self.categories, self.classes) >= 0)
             and len(self.paths) == 3
         )
@@ -128,19 +131,15 @@ class RatingsRecord(CommonParts):
             features = self.covariance.features
             check_rows(features, self.covariance.kernel, features.shape[1])
 
-    def _rater(self, j: int) -> Rater:
-        own, center, noise = (
-            slice(*self.begins[j : j + 2]),
-            self.shared.center,
-            float(self.noise[j]),
-        )
-        index, codes, sites = self.index[own], self.codes[own], Sites(self.tau[own], self.nu[own])
+    def _rater(self, j: int) -> hierarchy.Rater:
+        own, link = slice(*self.begins[j : j + 2]), self.shared.center
+        index, sites = self.index[own], Sites(self.tau[own], self.nu[own])
         if len(np.unique(index)) < len(index):
             raise ValueError(f"rater {j} has several ratings of one item")
-        if isinstance(center, Gaussian):
-            return Rater(index, self.values[codes], Gaussian(noise), sites)
-        link = OrdinalProbit(noise, float(self.first[j]), self.gaps[j], center.unit)
-        return Rater(index, codes, link, sites)
+        if isinstance(link, OrdinalProbit):
+            link = replace(link, first=float(self.first[j]), gaps=self.gaps[j])
+        link = replace(link, noise=float(self.noise[j]))
+        return hierarchy.Rater(index, self.observed(self.codes[own]), link, sites)
 
 
 @saved_as("result.collaborative", record=RatingsRecord)
@@ -148,7 +147,7 @@ class RatingsRecord(CommonParts):
 class RatingsModel(CommonParts):
     """Prior of the items, and the raters with their posteriors' sites."""
 
-    raters: tuple[Rater, ...]
+    raters: tuple[hierarchy.Rater, ...]
 
     def link(self, rater: int) -> OrdinalProbit:
         """Map from a rater's latent values to levels; a Gaussian rater takes the nearest level."""
@@ -160,10 +159,9 @@ class RatingsModel(CommonParts):
 
     def with_rater(self, rater: Hashable, index: IntArray, codes: IntArray, tol: float) -> Self:
         """The model with one more rater; the prior and the other raters stay as they are."""
-        y = codes if isinstance(self.shared, SharedThresholds) else self.values[codes]
-        new = Rater(index, y, self.shared.center)
+        new = hierarchy.Rater(index, self.observed(codes), self.shared.center)
         if len(index):
-            new = fit_rater(self.prior, new, self.shared, tol=tol)
+            new = hierarchy.fit_rater(self.prior, new, self.shared, tol)
         ids = Ids.of([*self.rater_ids.values, rater])
         return replace(self, rater_ids=ids, raters=(*self.raters, new))
 

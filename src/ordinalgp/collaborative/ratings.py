@@ -6,11 +6,12 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Plain, Tagged
 from ordinalgp.imputation import MeanImputer
 from ordinalgp.persistence import saved_as
-from ordinalgp.validation.labels import Levels, encode_levels
+from ordinalgp.validation.labels import Levels, class_positions, encode_levels
 from ordinalgp.validation.options import allows_missing, check_kernel
 
 # Share of the cosines between items that is taken for noise, as they come from finitely many
@@ -105,9 +106,9 @@ def check_known(wanted: Sequence[Hashable], places: IntArray, what: str, remedy:
         raise ValueError(f"Unknown {what} {first} ({len(unknown)} such rows). {remedy}")
 
 
-def last_of_each(raters: IntArray, items: IntArray) -> IntArray:
-    """Rows to keep, in order: the last of those with the same rater and item."""
-    last = {pair: row for row, pair in enumerate(zip(raters.tolist(), items.tolist(), strict=True))}
+def last_of_each(*columns: list[int]) -> IntArray:
+    """Rows to keep, in order: the last of those with the same entries in all columns."""
+    last = {key: row for row, key in enumerate(zip(*columns, strict=True))}
     return np.sort(np.fromiter(last.values(), dtype=np.intp, count=len(last)))
 
 
@@ -145,7 +146,7 @@ class Ratings:
         remedy = "Give item_features, or the kernel matrix, a row for every rated item."
         check_known(what, index, "item", remedy)
         by = rater_ids.places(who)
-        kept = last_of_each(by, index)
+        kept = last_of_each(by.tolist(), index.tolist())
         codes = levels.codes[kept]
         return cls(rater_ids, item_ids, levels, by[kept], index[kept], codes), given
 
@@ -158,6 +159,19 @@ class Ratings:
     def counts(self) -> FloatArray:
         """Number of ratings of each level."""
         return np.bincount(self.codes, minlength=len(self.levels.categories)).astype(float)
+
+    def starting_covariance(
+        self, kernel: Any, given: FloatArray | None, scale: float
+    ) -> "tuple[ItemCovariance | None, FloatArray]":
+        """Covariance as a function of item features, if there are any, and its matrix."""
+        if is_matrix(kernel) and given is not None:
+            return None, given
+        features = self.table() if given is None else given
+        covariance: ItemCovariance = CorrelationCovariance(features, scale)
+        if not isinstance(kernel, str):
+            covariance = KernelCovariance(features, clone(kernel))
+        # Without features, new items have no ratings by these raters to be compared by.
+        return None if given is None else covariance, covariance.matrix()
 
     def table(self) -> FloatArray:
         """Ratings as a table, items x raters, with NaN for gaps."""
@@ -187,6 +201,20 @@ def read_items(
             "whose row i belongs to item i."
         )
     return Ids.of(rated), None
+
+
+def read_own_ratings(
+    items: Any, ratings: Any, known: Ids, categories: NDArray[Any]
+) -> tuple[IntArray, IntArray]:
+    """Places and codes of one rater's ratings of known items."""
+    what, given = read_ids(items, "items"), np.asarray(ratings)
+    index, codes = known.places(what), class_positions(categories, given)
+    check_same_length(items=what, ratings=codes)
+    check_known(what, index, "item", "Leave it out, or fit again with this item.")
+    shown = ", ".join(map(repr, categories.tolist()))
+    check_known(given.tolist(), codes, "level", f"Levels are {shown}.")
+    kept = last_of_each(index.tolist())
+    return index[kept], codes[kept]
 
 
 def is_matrix(kernel: Any) -> bool:
