@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.validation.labels import declared_order, is_missing
+from ordinalgp.validation.labels import class_positions, declared_order, label_values, show
 from ordinalgp.validation.weights import check_weights
 
 
@@ -37,22 +37,16 @@ def distinct(*labels: Any) -> NDArray[Any]:
 
 def ranks(labels: Any, order: NDArray[Any]) -> IntArray:
     """Place of each label in ``order``, by value."""
-    place = {level: rank for rank, level in enumerate(order.tolist())}
-    given = values(labels).tolist()
-    missing = [row for row, value in enumerate(given) if is_missing(value)]
-    if missing:
-        raise ValueError(
-            f"Labels must not be missing, but row {missing[0]} is {given[missing[0]]!r} "
-            f"({len(missing)} in all). Drop such rows."
-        )
-    unknown = [f"row {row} is {value!r}" for row, value in enumerate(given) if value not in place]
-    if unknown or len(place) < len(order):
+    given = label_values(labels, "y")
+    found = class_positions(order, given)
+    unknown = [f"row {row} is {show(given[[row]])}" for row in np.flatnonzero(found < 0)[:1]]
+    if unknown or len(set(order.tolist())) < len(order):
         raise ValueError(
             f"Labels must be among the levels {order[:8].tolist()}, each named once, "
             f"but {unknown[0] if unknown else 'one is repeated'}. "
             "Name every level in categories=[...], of the metric or of the model."
         )
-    return np.array([place[value] for value in given], dtype=np.intp)
+    return found
 
 
 def label_ranks(y_true: Any, y_pred: Any, order: NDArray[Any]) -> tuple[IntArray, IntArray]:

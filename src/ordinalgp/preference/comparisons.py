@@ -21,6 +21,12 @@ from ordinalgp.validation.weights import check_weights
 
 _WINS = np.array([-1, 1])
 _TIES = np.array([-1, 0, 1])
+_ADVICE_TO_ADD_LEVEL = "Add this level to levels or drop such rows."
+_ADVICE_TO_NAME_LEVELS = (
+    "Without levels, outcomes are -1 (right preferred), 0 (tie) and +1 (left preferred). For "
+    "others name them, from right to left preferred, e.g. levels=[0, 0.5, 1] or levels=['worse', "
+    "'same', 'better']."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +167,7 @@ def encode_outcomes(
 ) -> Outcomes:
     """Code ``n`` outcomes by their place in ``levels``; None means that the left was preferred."""
     if outcomes is None:
-        ranked = _WINS if levels is None else _check_levels(levels, np.asarray(levels))
+        ranked = _WINS if levels is None else check_categories(levels, np.asarray(levels), "levels")
         return Outcomes(ranked, np.full(n, len(ranked) - 1), check_weights(sample_weight, n))
     values = label_values(outcomes, name)
     if len(values) != n:
@@ -172,37 +178,19 @@ def encode_outcomes(
         values = np.where(values, 1, -1)  # whether the left was preferred
     declared = declared_order(outcomes)
     if levels is not None or declared is not None:
-        ranked = _check_levels(declared if levels is None else levels, np.unique(values))
+        given = declared if levels is None else levels
+        ranked = check_categories(given, np.unique(values), "levels")
     else:
         ranked = _TIES if (values == 0).any() else _WINS
     codes = class_positions(ranked, values)
-    _reject_unknown(values, codes, ranked, name, named=levels is not None)
-    return Outcomes(ranked, codes, check_weights(sample_weight, n))
-
-
-def _check_levels(levels: Any, values: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return check_categories(levels, values)
-    except ValueError as error:
-        raise ValueError(str(error).replace("categories", "levels")) from None
-
-
-def _reject_unknown(
-    values: NDArray[Any], codes: IntArray, ranked: NDArray[Any], name: str, *, named: bool
-) -> None:
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
-        advice = (
-            "Add this level to levels or drop such rows."
-            if named
-            else "Without levels, outcomes are -1 (right preferred), 0 (tie) and +1 (left "
-            "preferred). For others name them, from right to left preferred, e.g. "
-            "levels=[0, 0.5, 1] or levels=['worse', 'same', 'better']."
-        )
+        advice = _ADVICE_TO_NAME_LEVELS if levels is None else _ADVICE_TO_ADD_LEVEL
         raise ValueError(
             f"{name} must be among [{show(ranked)}], but row {unknown[0]} is "
             f"{show(values[unknown[:1]])} ({len(unknown)} such rows in all). {advice}"
         )
+    return Outcomes(ranked, codes, check_weights(sample_weight, n))
 
 
 def check_relations(A: Any, n_items: int) -> sparse.csr_array:

@@ -108,9 +108,8 @@ class SymmetricThresholds:
         h, gaps = len(self.steps), self.spelled_out.gaps
         step_of_gap = np.abs(np.arange(len(gaps)) - (len(gaps) - 1) / 2).astype(int)
         columns = np.zeros((h, self.n_levels))
-        for j in range(h):
-            columns[j, 1] = -self.steps[j] / self.unit  # the first threshold is -sum(steps)
-            columns[j, 2:] = step_of_gap == j
+        columns[:, 1] = -self.steps / self.unit  # the first threshold is -sum(steps)
+        columns[:, 2:] = step_of_gap == np.arange(h)[:, None]
         unit = np.eye(2, self.n_levels)
         noise, bias = unit[: int(self.free_noise)], -unit[1 : 1 + int(self.biased)]
         return np.concatenate([noise, columns, bias]).T
