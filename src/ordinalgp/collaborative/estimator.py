@@ -219,7 +219,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
             found.prior,
             covariance,
             found.shared,
-            np.array([found.path, found.evidence_path, found.bound_path]),
+            np.array(found.objectives).T,
             found.converged,
             tuple(found.raters),
         )
@@ -248,9 +248,9 @@ class CollaborativeOrdinalGP(BaseEstimator):
             n_jobs=self.n_jobs,
             report=reporter(self.verbose),
         )
-        n_iter = len(found.path) - 1
+        n_iter = len(found.objectives) - 1
         if not found.converged and n_iter > 0:
-            gain = found.path[-1] - found.path[-2]
+            gain = found.objectives[-1][0] - found.objectives[-2][0]
             warn_user(
                 f"EM still gained {gain:.3g} in iteration {n_iter}. Raise max_iter or tol.",
                 ConvergenceWarning,

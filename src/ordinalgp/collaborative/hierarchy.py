@@ -151,9 +151,7 @@ class SharedNoise:
         noise = np.sqrt(total / (self.strength + len(problem.y)))
         return Gaussian(float(np.clip(noise, *NOISE_BOUNDS)))
 
-    def single_step(self, problem: Problem, found: Approximation) -> Gaussian:
-        """The M-step itself, which is cheap."""
-        return self.m_step(problem, found)
+    single_step = m_step  # it is cheap
 
     def log_density(self, likelihood: Gaussian) -> float:
         """strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
@@ -349,12 +347,8 @@ class EMState:
     prior: Prior
     raters: Sequence[Rater]
     shared: RaterDistribution
-    path: tuple[float, ...] = ()
-    """penalised log evidence at every iteration"""
-    evidence_path: tuple[float, ...] = ()
-    """log evidence alone"""
-    bound_path: tuple[float, ...] = ()
-    """the lower bound on it"""
+    objectives: tuple[tuple[float, float, float], ...] = ()
+    """penalised log evidence, log evidence and its lower bound at every iteration"""
     n_failed: int = 0
     """raters whose inference did not converge"""
     converged: bool = False
@@ -365,14 +359,8 @@ class EMState:
         """The state with the raters' new sites, and the objectives there."""
         penalty = sum(self.shared.log_density(rater.likelihood) for rater in raters)
         penalty += hyperprior.log_density(self.prior) if hyperprior else 0.0
-        return replace(
-            self,
-            raters=raters,
-            path=(*self.path, sums.value + penalty),
-            evidence_path=(*self.evidence_path, sums.value),
-            bound_path=(*self.bound_path, sums.bound),
-            n_failed=sums.n_failed,
-        )
+        objectives = (*self.objectives, (sums.value + penalty, sums.value, sums.bound))
+        return replace(self, raters=raters, objectives=objectives, n_failed=sums.n_failed)
 
     def after_m_step(
         self, sums: ExpectationSums, likelihoods: list[Any], hyperprior: Hyperprior | None
@@ -407,8 +395,8 @@ def learn(
         while True:
             sums, updated, own = expectation(now.prior, now.raters, now.shared, limits, parallel)
             now = now.after_e_step(sums, updated, hyperprior)
-            value = now.path[-1]
-            gain = value - best.path[-1] if best else np.inf
+            value = now.objectives[-1][0]
+            gain = value - best.objectives[-1][0] if best else np.inf
             done = bool(gain < 0.0 or gain <= enough or iteration >= max_iter)
             seconds = time.perf_counter() - begin
             report(Progress("em", iteration, max_iter, float(value), seconds, done=done))

@@ -40,7 +40,7 @@ class Outcomes:
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Distinct observations of linear combinations of items, and how often each was made."""
+    """Distinct observations of linear combinations of items, with their counts."""
 
     levels: NDArray[Any]
     projection: Projection

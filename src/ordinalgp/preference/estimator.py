@@ -39,10 +39,6 @@ from ordinalgp.validation.options import allows_missing, check_number, check_opt
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
 _START_NOISE = float(np.exp(-0.5))
-_STRATEGIES = {
-    "information": suggestions.most_informative,
-    "prediction": suggestions.most_predictive,
-}
 
 
 @saved_as("result.preference")
@@ -130,7 +126,7 @@ class PreferenceGP(BaseEstimator):
     evidence_path_ : ndarray
         The log evidence at every evaluation of the winning search.
     converged_ : bool
-        Whether both the inference and the search settled.
+        Whether both the inference and the search converged.
     n_iter_ : int
         Sweeps or Newton steps of the final inference.
     n_features_in_ : int
@@ -271,7 +267,7 @@ class PreferenceGP(BaseEstimator):
 
     @property
     def _named(self) -> bool:
-        """Whether items are told apart by names, not by features."""
+        """Whether items have names in place of features."""
         return isinstance(self.kernel, str)
 
     def _check_parameters(self) -> None:
@@ -544,7 +540,7 @@ class PreferenceGP(BaseEstimator):
             Rows of ``X``, the most informative pair first.
         """
         check_is_fitted(self)
-        check_option("strategy", strategy, (*_STRATEGIES, "random"))
+        check_option("strategy", strategy, (*suggestions.STRATEGIES, "random"))
         check_whole("n", n, least=1)
         n_items = len(self._check_inputs(X, reset=False))
         excluded = None if exclude is None else check_comparisons(exclude, n_items)
@@ -567,7 +563,7 @@ class PreferenceGP(BaseEstimator):
                 )
             posterior = self.latent_mean_and_covariance(X)
             questions = suggestions.Questions(left, right, *posterior, probit)
-            chosen = _STRATEGIES[strategy](questions, n)
+            chosen = suggestions.STRATEGIES[strategy](questions, n)
         return np.column_stack([left[chosen], right[chosen]])
 
     def log_marginal_likelihood(

@@ -171,7 +171,7 @@ class Questions:
 
 
 def most_predictive(questions: Questions, n: int) -> IntArray:
-    """Choose ``n`` pairs by what each answer tells of the outcomes of all pairs of the items.
+    """Choose ``n`` pairs by the information of each answer on the outcomes of all pairs of items.
 
     Pairs are chosen one after the other, each as if those before it had been answered.
     """
@@ -226,3 +226,7 @@ def _refreshed_best(
         if gains[here] > top:
             best, top = int(here), float(gains[here])
     return best
+
+
+STRATEGIES = {"information": most_informative, "prediction": most_predictive}
+"""functions that choose pairs, by name"""
