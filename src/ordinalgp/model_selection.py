@@ -16,8 +16,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.preference.comparisons import check_comparisons, check_items
-from ordinalgp.preference.pairs import pair_probabilities
 from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_option
 
@@ -104,10 +102,8 @@ class ComparisonClassifier(ClassifierMixin, BaseEstimator):
             Rows of ``items``, left and right.
         """
         check_is_fitted(self)
-        rows = self.estimator_._check_inputs(self.items, reset=False)
-        names = check_items(self.items) if isinstance(self.estimator_.kernel, str) else None
-        pairs = check_comparisons(X, len(rows), names)
-        return pair_probabilities(self.estimator_._result.model, rows, pairs)
+        proba: FloatArray = self.estimator_._outcome_proba(self.items, X)
+        return proba
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every outcome, columns in the order of ``classes_``.

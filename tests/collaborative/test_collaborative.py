@@ -426,28 +426,35 @@ def put(name, value):
     return lambda fields, arrays: arrays.update({name: value(arrays[name])})
 
 
+def ids(fields, name):
+    return fields[name]["fields"]["values"]["items"]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         (put("begins", lambda a: a[::-1]), "ids, begins, gaps, levels"),
         (put("begins", lambda a: a + 1), "ids, begins, gaps, levels"),
-        (put("begins", lambda a: a[:-1]), "has kind f and shape"),
+        (put("begins", lambda a: a[:-1]), "ids, begins, gaps, levels"),
         (put("index", np.zeros_like), "several ratings of one item"),
         (put("index", lambda a: a + 100), "index must lie from 0 to below 6"),
         (put("codes", lambda a: a + 100), "codes must lie from 0 to below 4"),
         (put("tau", lambda a: -1 - a), "tau must lie from 0.0"),
         (put("nu", lambda a: a + np.nan), "nu must lie from"),
         (put("noise", lambda a: 0 * a), "noise must lie from"),
-        (put("gaps", lambda a: a[:, 1:]), "ids, begins, gaps, levels"),
+        (put("gaps", lambda a: a[:, 1:]), "gaps has kind f and shape"),
         (put("classes", lambda a: a + 7), "ids, begins, gaps, levels"),
         (put("prior.covariance", lambda a: a[1:]), r"covariance has kind f and shape \(5, 6\)"),
         (put("covariance.features", lambda a: a[1:]), r"features has kind f and shape \(5, 2\)"),
         (put("covariance.features", lambda a: a + np.nan), "the inputs and the rest of the model"),
-        (lambda fields, _: fields["raters"].__setitem__(1, fields["raters"][0]), "ids, begins"),
-        (lambda fields, _: fields["items"].pop(), "ids, begins"),
-        (lambda fields, _: fields["items"].__setitem__(0, ["list"]), "unhashable"),
-        (lambda fields, _: fields.update(likelihood="poisson"), "likelihood is not what it must"),
-        (lambda fields, _: fields.pop("strength"), "missing or unknown: .'strength'"),
+        (put("noise", lambda a: a[:-1]), "has kind f and shape"),
+        (put("paths", lambda a: a[:-1]), "the rest of the model disagree"),
+        (lambda fields, _: ids(fields, "rater_ids").__setitem__(1, 0), "ids are repeated"),
+        (lambda fields, _: ids(fields, "items").pop(), "ids, begins"),
+        (lambda fields, _: ids(fields, "items").__setitem__(0, ["list"]), "unhashable"),
+        (lambda fields, _: fields["shared"].update(tag="poisson"), "'poisson' is unknown"),
+        (lambda fields, _: fields.update(shared=fields["prior"]), "shared is not what it must be"),
+        (lambda fields, _: fields["shared"]["fields"].pop("strength"), "unknown: .'strength'"),
     ],
 )
 def test_a_file_whose_parts_disagree_is_refused(change, reason, tmp_path):

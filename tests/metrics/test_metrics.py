@@ -21,7 +21,6 @@ from sklearn.preprocessing import StandardScaler
 
 from ordinalgp import OrdinalSVC, metrics
 from ordinalgp.metrics import make_ordinal_scorer
-from ordinalgp.metrics.scorers import _METRICS
 
 LEVELS = ["low", "mid", "high", "top"]  # not alphabetical
 ON_LABELS = [
@@ -46,7 +45,9 @@ def cases(draw):
 
 
 def test_every_metric_is_under_test_and_can_score():
-    assert set(ON_LABELS + ON_PROBABILITIES) == set(_METRICS.values())
+    names = set(metrics.__all__) - {"OrdinalScorer", "make_ordinal_scorer"}
+    assert {metric.__name__ for metric in ON_LABELS + ON_PROBABILITIES} == names
+    assert {make_ordinal_scorer(name).metric for name in names} == names
 
 
 @given(case=cases())
@@ -206,9 +207,17 @@ def test_bad_probabilities_raise(metric):
         metric([1, 3], [[0.5, 0.5]])
 
 
-@pytest.mark.parametrize("weight", [[1], [1, -1], [0, 0], [1, np.nan]])
-def test_bad_weights_raise(weight):
-    with pytest.raises(ValueError, match="a finite, non-negative number for each of the 2 rows"):
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1], r"one weight for each row, but has shape \(1,\)"),
+        ([1, -1], "finite and not negative, but row 1 is -1"),
+        ([0, 0], "zero for every row. Give some row a positive weight"),
+        ([1, np.nan], "finite and not negative, but row 1 is nan"),
+    ],
+)
+def test_bad_weights_raise(weight, message):
+    with pytest.raises(ValueError, match=message):
         metrics.mean_absolute_error([1, 2], [1, 2], sample_weight=weight)
 
 
@@ -357,10 +366,10 @@ def test_an_unknown_metric_lists_the_known_ones():
         ([], None, "At least one row is needed"),
         ([1.0, np.nan, 2.0], None, "row 1 is nan"),
         (np.array([1, pd.NA, 2], dtype=object), None, "row 1 is <NA>"),
-        ([1, 2, 3], [1, np.inf, 1], "finite, non-negative number for each of the 3 rows"),
-        ([1, 2, 3], ["a", "b", "c"], "finite, non-negative number for each of the 3 rows"),
-        ([1, 2, 3], [0, 0, 0], "at least one of them positive"),
-        ([1, 2, 3], [1, 1, -1], "non-negative"),
+        ([1, 2, 3], [1, np.inf, 1], "finite and not negative, but row 1 is inf"),
+        ([1, 2, 3], ["a", "b", "c"], "sample_weight must hold numbers"),
+        ([1, 2, 3], [0, 0, 0], "Give some row a positive weight"),
+        ([1, 2, 3], [1, 1, -1], "not negative, but row 2"),
     ],
 )
 def test_labels_and_weights_that_cannot_be_scored(metric, y, weights, message):

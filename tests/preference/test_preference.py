@@ -22,7 +22,12 @@ from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.problem import match
 from ordinalgp.datasets import make_sine_comparisons
 from ordinalgp.kernels import Independent
-from ordinalgp.preference.suggestions import Candidates, most_informative
+from ordinalgp.preference.suggestions import (
+    InformationGain,
+    Questions,
+    candidate_pairs,
+    most_informative,
+)
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(12, 2))
@@ -463,12 +468,11 @@ def test_score_is_the_share_of_most_probable_outcomes(fitted, tied):
 
 
 def test_suggested_pairs_are_the_most_informative(fitted):
-    from ordinalgp.preference.information import InformationGain
-
     mean, covariance = fitted.latent_mean_and_covariance(X)
     i, j = np.triu_indices(12, 1)
     var = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
-    gain = InformationGain.of(fitted.likelihood_.spelled_out)(mean[i] - mean[j], var)
+    at = Moments(mean[i] - mean[j], var)
+    gain = InformationGain.of(fitted.likelihood_.spelled_out)(at)
     assert_array_equal(fitted.suggest_pairs(X)[0], [i[gain.argmax()], j[gain.argmax()]])
 
 
@@ -484,15 +488,13 @@ def answered(probit, mean, var, a, covariance):
 
 def slow_batch(model, items, n):
     """The greedy batch, with every gain and the whole posterior computed anew for each pair."""
-    from ordinalgp.preference.information import InformationGain
-
     mean, covariance = model.latent_mean_and_covariance(items)
     probit = model.likelihood_.spelled_out
     i, j = np.triu_indices(len(items), 1)
     chosen = []
     for _ in range(n):
         var = covariance[i, i] + covariance[j, j] - 2 * covariance[i, j]
-        gain = InformationGain.of(probit)(mean[i] - mean[j], var)
+        gain = InformationGain.of(probit)(Moments(mean[i] - mean[j], var))
         gain[[k for k in range(len(i)) if (i[k], j[k]) in chosen]] = -1
         k = gain.argmax()
         chosen.append((i[k], j[k]))
@@ -507,12 +509,11 @@ def test_batches_are_greedy_and_without_repeats(outcomes):
     model = fixed(kernel, noise=0.3).fit(X, PAIRS, WINS if outcomes == "wins" else TIES)
     found, slow = model.suggest_pairs(X, 15), slow_batch(model, X, 15)
     assert_array_equal(found, slow)
-    pairs = Candidates.among(len(X), np.empty((0, 2), dtype=np.intp))
+    left, right = candidate_pairs(len(X), None)
     at = model.latent_mean_and_covariance(X)
-    chosen = most_informative(
-        pairs, *at, model.likelihood_.spelled_out, 15, refresh=3
-    )  # many blocks
-    assert_array_equal(np.column_stack([pairs.left[chosen], pairs.right[chosen]]), slow)
+    questions = Questions(left, right, *at, model.likelihood_.spelled_out)
+    chosen = most_informative(questions, 15, refresh=3)  # many blocks
+    assert_array_equal(np.column_stack([left[chosen], right[chosen]]), slow)
     assert len(np.unique(found, axis=0)) == 15
 
 

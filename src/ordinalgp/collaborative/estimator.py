@@ -5,24 +5,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.collaborative.hierarchy import EMState, Hyperprior, Prior, Rater, learn
-from ordinalgp.collaborative.model import EMSummary, RatingsModel
-from ordinalgp.collaborative.raters import RaterDistribution, SharedNoise, SharedThresholds
+from ordinalgp.collaborative import hierarchy
+from ordinalgp.collaborative.model import RatingsModel
 from ordinalgp.collaborative.ratings import (
-    CorrelationCovariance,
-    ItemCovariance,
-    KernelCovariance,
     Ratings,
     check_known,
     check_same_length,
-    is_matrix,
-    last_of_each,
     read_ids,
+    read_own_ratings,
 )
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
@@ -31,7 +26,6 @@ from ordinalgp.models.base import in_class_order, restore_on_error
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.runtime.warning import warn_user
-from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_number, check_option, check_whole
 
 # Virtual raters per item with the starting covariance: enough for calibrated probabilities, see
@@ -208,12 +202,14 @@ class CollaborativeOrdinalGP(BaseEstimator):
         )
         levels = data.levels
         decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
-        covariance, K = self._starting_covariance(data, given)
-        base, shared = self._start(data, K)
-        y = data.codes if self.likelihood == "ordinal" else data.values
+        scale = float(np.var(data.values)) if self.likelihood == "gaussian" else 1.0
+        covariance, K = data.starting_covariance(self.kernel, given, scale)
+        shared, gaussian = self._shared(data, K), self.likelihood == "gaussian"
+        mean, y = (data.values.mean(), data.values) if gaussian else (0.0, data.codes)
+        base = hierarchy.Prior(np.full(len(K), mean), K)
         own = [data.by == j for j in range(len(data.rater_ids))]
-        alone = [Rater(data.index[rows], y[rows], shared.center) for rows in own]
-        found = self._maximise(base, alone, shared)
+        alone = [hierarchy.Rater(data.index[rows], y[rows], shared.center) for rows in own]
+        found = self._maximise(hierarchy.EMState(base, alone, shared))
         return RatingsModel(
             levels.categories,
             levels.classes,
@@ -223,63 +219,45 @@ class CollaborativeOrdinalGP(BaseEstimator):
             found.prior,
             covariance,
             found.shared,
+            np.array(found.objectives).T,
+            found.converged,
             tuple(found.raters),
-            EMSummary.of(found),
         )
 
-    def _starting_covariance(
-        self, data: Ratings, given: FloatArray | None
-    ) -> tuple[ItemCovariance | None, FloatArray]:
-        """Covariance as a function of item features, if there are any, and its matrix."""
-        if is_matrix(self.kernel) and given is not None:
-            return None, given
-        features = data.table() if given is None else given
-        covariance: ItemCovariance
-        if isinstance(self.kernel, str):
-            scale = float(np.var(data.values)) if self.likelihood == "gaussian" else 1.0
-            covariance = CorrelationCovariance(features, scale)
-        else:
-            covariance = KernelCovariance(features, clone(self.kernel))
-        # Without features, new items have no ratings by these raters to be compared by.
-        return None if given is None else covariance, covariance.matrix()
-
-    def _start(self, data: Ratings, K: FloatArray) -> tuple[Prior, RaterDistribution]:
-        """Starting prior, and the distribution of raters' parameters around a typical rater."""
+    def _shared(self, data: Ratings, K: FloatArray) -> hierarchy.RaterDistribution:
+        """Distribution of the raters' parameters around a typical rater, at the start."""
         strength = float(self.rater_smoothing)
         if self.likelihood == "gaussian":
-            values = data.values
-            noise = Gaussian(float(np.std(values)) / 2)
-            return Prior(np.full(len(K), values.mean()), K), SharedNoise(noise, strength)
+            return hierarchy.SharedNoise(Gaussian(float(np.std(data.values)) / 2), strength)
         variance = float(np.mean(np.diagonal(K)))
         typical = OrdinalProbit.from_counts(data.counts, 1.0, variance)
-        return Prior(np.zeros(len(K)), K), SharedThresholds(typical, strength)
+        return hierarchy.SharedThresholds(typical, strength)
 
-    def _maximise(self, base: Prior, raters: list[Rater], shared: RaterDistribution) -> EMState:
+    def _maximise(self, start: hierarchy.EMState) -> hierarchy.EMState:
         """Run EM, and warn where it or the inference did not converge."""
-        smoothing = self.covariance_smoothing
+        smoothing, base, hyperprior = self.covariance_smoothing, start.prior, None
         if smoothing is None:
             smoothing = _COVARIANCE_SMOOTHING_PER_ITEM * len(base.mean)
-        learned = self.prior == "learned"
-        found = learn(
-            base,
-            raters,
-            shared,
-            Hyperprior(base, self.mean_smoothing, smoothing) if learned else None,
+        if self.prior == "learned":
+            hyperprior = hierarchy.Hyperprior(base, self.mean_smoothing, smoothing)
+        found = hierarchy.learn(
+            start,
+            hyperprior,
             max_iter=int(self.max_iter),
             tol=self.tol,
             n_jobs=self.n_jobs,
             report=reporter(self.verbose),
         )
-        n_iter = len(found.path) - 1
+        n_iter = len(found.objectives) - 1
         if not found.converged and n_iter > 0:
-            gain = found.path[-1] - found.path[-2]
+            gain = found.objectives[-1][0] - found.objectives[-2][0]
             warn_user(
                 f"EM still gained {gain:.3g} in iteration {n_iter}. Raise max_iter or tol.",
                 ConvergenceWarning,
             )
         if found.n_failed:
             warn_user(
-                f"EP did not converge for {found.n_failed} of {len(raters)} raters.",
+                f"EP did not converge for {found.n_failed} of {len(start.raters)} raters.",
                 ConvergenceWarning,
             )
         return found
@@ -308,15 +286,8 @@ class CollaborativeOrdinalGP(BaseEstimator):
                 f"Rater {rater!r} is known already. Choose another id, or fit again with all "
                 "ratings."
             )
-        what = read_ids(items, "items")
-        codes = class_positions(model.categories, np.asarray(ratings))
-        check_same_length(items=what, ratings=codes)
-        places = model.items.places(what)
-        check_known(what, places, "item", "Leave it out, or fit again with this item.")
-        shown = ", ".join(map(repr, model.categories.tolist()))
-        check_known(np.asarray(ratings).tolist(), codes, "level", f"Levels are {shown}.")
-        kept = last_of_each(np.zeros_like(places), places)
-        self._keep(model.with_rater(rater, places[kept], codes[kept], self.tol))
+        index, codes = read_own_ratings(items, ratings, model.items, model.categories)
+        self._keep(model.with_rater(rater, index, codes, self.tol))
         return rater
 
     # ------------------------------------------------------------------------ result
@@ -327,11 +298,8 @@ class CollaborativeOrdinalGP(BaseEstimator):
         self.categories_, self.classes_ = result.categories, result.classes
         self.items_ = result.items.array()
         self.mean_, self.covariance_ = result.prior.mean, result.prior.covariance
-        summary = result.summary
-        self.objective_path_ = summary.objective_path
-        self.log_evidence_path_ = summary.log_evidence_path
-        self.bound_path_ = summary.bound_path
-        self.converged_, self.n_iter_ = summary.converged, len(summary.objective_path) - 1
+        self.objective_path_, self.log_evidence_path_, self.bound_path_ = result.paths
+        self.converged_, self.n_iter_ = result.converged, result.paths.shape[1] - 1
 
     def _restore(self, result: Any) -> None:
         """Become the fitted estimator of a file."""
@@ -484,11 +452,8 @@ class CollaborativeOrdinalGP(BaseEstimator):
         """
         check_is_fitted(self)
         check_whole("n", n, least=0)
-        model = self._result
-        place = model.rater_ids.places(read_ids([rater], "rater"))
-        check_known([rater], place, "rater", "Add it with add_rater, or fit again.")
-        rated = model.raters[place[0]].index
-        left = np.setdiff1d(np.arange(len(model.items)), rated)
+        model, place = self._result, self._places([rater])[0]
+        left = np.setdiff1d(np.arange(len(model.items)), model.raters[place].index)
         ids = [model.items.values[i] for i in left]
         score = self.expected_rating([rater] * len(ids), ids)
         best = left[np.argsort(-score, kind="stable")[:n]]

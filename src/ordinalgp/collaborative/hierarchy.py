@@ -1,4 +1,4 @@
-"""EM for a Gaussian prior that many raters share (section 3 of [Yu06]_).
+"""EM for many raters with a common Gaussian prior (section 3 of [Yu06]_).
 
 Rater j has latent values f_j ~ N(h, K) on all m items and rated some of them. With w and R of
 its own rated items (glossary), moved to the places P_j of these items among all,
@@ -21,21 +21,155 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from scipy.optimize import minimize
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
-from ordinalgp.collaborative.raters import RaterDistribution
-from ordinalgp.core.gaussian import Posterior, Sites
+from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.inference import infer
+from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
 from ordinalgp.core.linalg import Triangle
 from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
-from ordinalgp.core.problem import Approximation, Problem, Start
-from ordinalgp.core.projections import Identity, RowSelection, sandwich
+from ordinalgp.core.problem import Approximation, Problem, Start, match
+from ordinalgp.core.projections import Identity
 from ordinalgp.core.variational_bound import bound_value
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, Report, silent
 
 # Largest number of tasks per iteration; the order of the sums does not depend on n_jobs.
 _MAX_TASKS = 64
+_M_STEP_ITERATIONS = 4  # of L-BFGS-B per M-step; the next E-step moves the cavities anyway
+_NEWTON_STEP_LENGTHS = (1.0, 0.5, 0.25, 0.125)  # tried until the objective rises
+_SMALLEST_GAIN = 1e-10  # expected gain in log probability that rounding may hide
+
+saved_as("likelihood.gaussian")(Gaussian)
+
+# ------------------------------------------------------------------- parameters of raters
+#
+# A rater with many ratings has parameters of its own. One with few stays near the common centre,
+# which is estimated from all raters. ``strength`` counts about as much as so many ratings. Both
+# classes here have the same methods: updates of one rater's parameters, and of the centre.
+
+
+@saved_as("raters.thresholds")
+@dataclass(frozen=True, eq=False)
+class SharedThresholds:
+    """theta_j ~ N(theta_0, I / strength) for theta = [log noise, b_1, log gaps].
+
+    Prior covariance, noise and thresholds share one scale. It is fixed by log noise = 0 at the
+    centre: the typical rater has noise 1.
+    """
+
+    center: OrdinalProbit
+    strength: Annotated[float, Axes("", 0.0, np.inf)]
+
+    def first_sites(self, problem: Problem, last: Sites | None) -> Sites | None:
+        """Sites from which inference starts: the rater's last ones."""
+        return last
+
+    def m_step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
+        """Maximise the summed log Z_m at fixed cavities, less the distance from the centre.
+
+        The slope of the first step is that of EP's evidence itself. The paper's expected log
+        likelihood has the same fixed points up to EP's error, and needs quadrature.
+        """
+        bounds = self.center.bounds
+
+        def loss(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, slope, _ = self._evaluate(problem, found, theta)
+            return -value, -slope
+
+        start = np.clip(problem.likelihood.theta, bounds[:, 0], bounds[:, 1])
+        options = {"maxiter": _M_STEP_ITERATIONS}
+        best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        return self.center.clone_with_theta(best.x)
+
+    def single_step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
+        """One damped Newton step on the objective of :meth:`m_step`: a few evaluations.
+
+        The curvature is that of the penalty and of the ratings' own slopes. Without a penalty it
+        may vanish in the direction of levels that the rater does not use. Then, and where no
+        step length raises the objective, it is :meth:`m_step`.
+        """
+        if self.strength == 0.0:
+            return self.m_step(problem, found)
+        lower, upper = self.center.bounds.T
+        start = np.clip(problem.likelihood.theta, lower, upper)
+        value, slope, slopes = self._evaluate(problem, found, start)
+        step = np.linalg.solve(slopes @ slopes.T + self.strength * np.eye(len(start)), slope)
+        if step @ slope <= _SMALLEST_GAIN:
+            return self.center.clone_with_theta(start)
+        for length in _NEWTON_STEP_LENGTHS:
+            theta = np.clip(start + length * step, lower, upper)
+            if self._evaluate(problem, found, theta)[0] > value:
+                return self.center.clone_with_theta(theta)
+        return self.m_step(problem, found)
+
+    def _evaluate(
+        self, problem: Problem, found: Approximation, theta: FloatArray
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """Penalised log probability of one rater's ratings, its slope, and that of each rating."""
+        likelihood, off = self.center.clone_with_theta(theta), theta - self.center.theta
+        values, slopes = likelihood.value_and_slope(problem.y, found.at.mean, found.at.var)
+        value = float(values.sum() - 0.5 * self.strength * (off @ off))
+        return value, slopes.sum(axis=1) - self.strength * off, slopes
+
+    def log_density(self, likelihood: OrdinalProbit) -> float:
+        """Log density of a rater's parameters, without constants: 0 at the centre."""
+        off = likelihood.theta - self.center.theta
+        return float(-0.5 * self.strength * (off @ off))
+
+    def with_center_of(self, likelihoods: list[OrdinalProbit]) -> Self:
+        """Centre at the mean of the raters' theta, with the noise kept at 1."""
+        if self.strength == 0.0:
+            return self
+        theta = np.mean([likelihood.theta for likelihood in likelihoods], axis=0)
+        theta[0] = 0.0
+        return replace(self, center=self.center.clone_with_theta(theta))
+
+
+@saved_as("raters.noise")
+@dataclass(frozen=True, eq=False)
+class SharedNoise:
+    """Noise of each rater as if it had ``strength`` more ratings of mean square center.noise^2.
+
+    CGPR of [Yu06]_ has one noise variance for all users; here each rater has its own. All updates
+    are exact, so EM never lowers the penalised log likelihood.
+    """
+
+    center: Gaussian
+    strength: Annotated[float, Axes("", 0.0, np.inf)]
+
+    def first_sites(self, problem: Problem, last: Sites | None) -> Sites:
+        """The exact sites: a Gaussian likelihood is its own site."""
+        at = Moments(np.zeros(len(problem.y)), np.zeros(len(problem.y)))
+        return match(problem.smooth(at), at)
+
+    def m_step(self, problem: Problem, found: Approximation) -> Gaussian:
+        """Expected mean square of y - f over the rated items (section 3.1 of [Yu06]_)."""
+        squares = np.sum((problem.y - found.marginal.mean) ** 2 + found.marginal.var)
+        total = self.strength * self.center.noise**2 + squares
+        noise = np.sqrt(total / (self.strength + len(problem.y)))
+        return Gaussian(float(np.clip(noise, *NOISE_BOUNDS)))
+
+    single_step = m_step  # it is cheap
+
+    def log_density(self, likelihood: Gaussian) -> float:
+        """strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
+        ratio = (self.center.noise / likelihood.noise) ** 2
+        return float(0.5 * self.strength * (np.log(ratio) - ratio + 1.0))
+
+    def with_center_of(self, likelihoods: list[Gaussian]) -> Self:
+        """Centre at the harmonic mean of the raters' noise variances."""
+        if self.strength == 0.0:
+            return self
+        precision = np.mean([likelihood.noise**-2.0 for likelihood in likelihoods])
+        return replace(self, center=Gaussian(float(precision**-0.5)))
+
+
+RaterDistribution = SharedThresholds | SharedNoise
+"""common distribution of the raters' parameters"""
+
+# ------------------------------------------------------------------- prior and raters
 
 
 @saved_as("prior.items")
@@ -48,8 +182,7 @@ class Prior:
 
     def restricted(self, index: IntArray) -> "Prior":
         """The prior of some items."""
-        rows = RowSelection(index, len(self.mean))
-        return Prior(rows.apply(self.mean), sandwich(rows, self.covariance))
+        return Prior(self.mean[index], self.covariance[np.ix_(index, index)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +250,7 @@ class InferenceLimits:
 DEFAULT_LIMITS = InferenceLimits()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ExpectationSums:
     """Sums over a group of raters that the M-step needs: m^2 numbers for any number of raters."""
 
@@ -137,12 +270,13 @@ class ExpectationSums:
         """Sums over no raters."""
         return cls(0.0, 0.0, np.zeros(m), np.zeros((m, m)), 0)
 
-    def add(self, other: "ExpectationSums") -> "ExpectationSums":
-        """Sum, written over ``self``'s arrays."""
-        np.add(self.weights, other.weights, out=self.weights)
-        np.add(self.slope, other.slope, out=self.slope)
-        value, bound = self.value + other.value, self.bound + other.bound
-        return replace(self, value=value, bound=bound, n_failed=self.n_failed + other.n_failed)
+    def add(self, other: "ExpectationSums") -> None:
+        """Add the sums over other raters."""
+        self.value += other.value
+        self.bound += other.bound
+        self.weights += other.weights
+        self.slope += other.slope
+        self.n_failed += other.n_failed
 
 
 def infer_rater(
@@ -172,12 +306,9 @@ def _group_expectation(
         slope = LowRankMinusMatrix.of(found.posterior.upper_inverse(), weights).full()
         sums.weights[rater.index] += weights
         sums.slope[np.ix_(rater.index, rater.index)] += slope
-        sums = replace(
-            sums,
-            value=sums.value + ep_value(problem, found),
-            bound=sums.bound + bound_value(problem, found),
-            n_failed=sums.n_failed + (not found.converged),
-        )
+        sums.value += ep_value(problem, found)
+        sums.bound += bound_value(problem, found)
+        sums.n_failed += not found.converged
         own.append((found.sites, shared.m_step(problem, found)))
     return sums, own
 
@@ -203,7 +334,7 @@ def expectation(
             for group in wave
         )
         for group, (some, own) in zip(wave, parallel(jobs), strict=True):
-            sums = sums.add(some)
+            sums.add(some)
             found.update(zip(group.tolist(), own, strict=True))
     updated = [replace(rater, sites=found[j][0]) for j, rater in enumerate(raters)]
     return sums, updated, [found[j][1] for j in range(len(raters))]
@@ -216,12 +347,8 @@ class EMState:
     prior: Prior
     raters: Sequence[Rater]
     shared: RaterDistribution
-    path: tuple[float, ...] = ()
-    """penalised log evidence at every iteration"""
-    evidence_path: tuple[float, ...] = ()
-    """log evidence alone"""
-    bound_path: tuple[float, ...] = ()
-    """the lower bound on it"""
+    objectives: tuple[tuple[float, float, float], ...] = ()
+    """penalised log evidence, log evidence and its lower bound at every iteration"""
     n_failed: int = 0
     """raters whose inference did not converge"""
     converged: bool = False
@@ -232,14 +359,8 @@ class EMState:
         """The state with the raters' new sites, and the objectives there."""
         penalty = sum(self.shared.log_density(rater.likelihood) for rater in raters)
         penalty += hyperprior.log_density(self.prior) if hyperprior else 0.0
-        return replace(
-            self,
-            raters=raters,
-            path=(*self.path, sums.value + penalty),
-            evidence_path=(*self.evidence_path, sums.value),
-            bound_path=(*self.bound_path, sums.bound),
-            n_failed=sums.n_failed,
-        )
+        objectives = (*self.objectives, (sums.value + penalty, sums.value, sums.bound))
+        return replace(self, raters=raters, objectives=objectives, n_failed=sums.n_failed)
 
     def after_m_step(
         self, sums: ExpectationSums, likelihoods: list[Any], hyperprior: Hyperprior | None
@@ -253,9 +374,7 @@ class EMState:
 
 
 def learn(
-    prior: Prior,
-    raters: Sequence[Rater],
-    shared: RaterDistribution,
+    now: EMState,
     hyperprior: Hyperprior | None,
     *,
     max_iter: int,
@@ -270,15 +389,14 @@ def learn(
     raters' own parameters. Without a hyperprior the prior stays as it is. Iteration 0 is the
     start.
     """
-    enough = tol * sum(len(rater.index) for rater in raters)
-    begin, iteration = time.perf_counter(), 0
-    best, now = None, EMState(prior, raters, shared)
+    enough = tol * sum(len(rater.index) for rater in now.raters)
+    begin, iteration, best = time.perf_counter(), 0, None
     with Parallel(n_jobs=n_jobs) as parallel:
         while True:
             sums, updated, own = expectation(now.prior, now.raters, now.shared, limits, parallel)
             now = now.after_e_step(sums, updated, hyperprior)
-            value = now.path[-1]
-            gain = value - best.path[-1] if best else np.inf
+            value = now.objectives[-1][0]
+            gain = value - best.objectives[-1][0] if best else np.inf
             done = bool(gain < 0.0 or gain <= enough or iteration >= max_iter)
             seconds = time.perf_counter() - begin
             report(Progress("em", iteration, max_iter, float(value), seconds, done=done))
@@ -295,7 +413,6 @@ def fit_rater(
     prior: Prior,
     rater: Rater,
     shared: RaterDistribution,
-    *,
     tol: float,
     limits: InferenceLimits = DEFAULT_LIMITS,
     max_iter: int = 50,

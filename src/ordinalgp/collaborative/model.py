@@ -1,15 +1,14 @@
 """The fitted model of many raters: predictions for pairs of a rater and an item, and its file."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp._typing import FINITE, LABELS, POSITIVE, Axes, FloatArray, IntArray, Plain
-from ordinalgp.collaborative.hierarchy import EMState, Prior, Rater, fit_rater
-from ordinalgp.collaborative.raters import RaterDistribution, SharedNoise, SharedThresholds
+from ordinalgp._typing import FINITE, LABELS, POSITIVE, Axes, FloatArray, IntArray
+from ordinalgp.collaborative import hierarchy
 from ordinalgp.collaborative.ratings import (
     Ids,
     ItemCovariance,
@@ -17,183 +16,138 @@ from ordinalgp.collaborative.ratings import (
     check_known,
     numeric_levels,
     read_features,
-    unknown_error,
 )
 from ordinalgp.core.gaussian import Moments, Sites
-from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
+from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.models.exact import check_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.memory import check_memory
 
+ItemMoments = tuple[FloatArray, FloatArray, FloatArray]
+"""prior mean of items, their covariance with the fitted items, and their prior variance"""
 
-@saved_as("summary.em")
+
 @dataclass(frozen=True, eq=False)
-class EMSummary:
-    """Objectives at every iteration of EM, and whether it converged."""
+class CommonParts:
+    """Parts of the model that do not belong to single raters."""
 
-    objective_path: Annotated[FloatArray, Axes("iterations")]
-    log_evidence_path: Annotated[FloatArray, Axes("iterations")]
-    bound_path: Annotated[FloatArray, Axes("iterations")]
+    categories: Annotated[NDArray[Any], Axes("r", kinds=LABELS)]
+    """all levels in rank order"""
+    classes: Annotated[NDArray[Any], Axes("k", kinds=LABELS)]
+    """observed levels, sorted"""
+    items: Ids
+    rater_ids: Ids
+    base: hierarchy.Prior
+    """prior at the start"""
+    prior: hierarchy.Prior
+    """prior found"""
+    covariance: ItemCovariance | None
+    """the start's covariance as a function of features, if items have any"""
+    shared: hierarchy.RaterDistribution
+    """distribution of the raters' parameters"""
+    paths: Annotated[FloatArray, Axes("objectives iterations")]
+    """penalised log evidence, log evidence and its bound at every iteration of EM"""
     converged: bool
 
-    @classmethod
-    def of(cls, state: EMState) -> Self:
-        """The summary of a state of EM."""
-        evidence, bound = np.array(state.evidence_path), np.array(state.bound_path)
-        return cls(np.array(state.path), evidence, bound, state.converged)
+    @property
+    def values(self) -> FloatArray:
+        """Levels as numbers."""
+        return numeric_levels(self.categories)
+
+    @property
+    def ordinal(self) -> bool:
+        """Whether raters have thresholds, not Gaussian noise around the levels as numbers."""
+        return isinstance(self.shared, hierarchy.SharedThresholds)
+
+    def observed(self, codes: IntArray) -> NDArray[Any]:
+        """Ratings as the likelihood takes them."""
+        return codes if self.ordinal else self.values[codes]
+
+    @property
+    def common(self) -> dict[str, Any]:
+        """These parts by name."""
+        return {part.name: getattr(self, part.name) for part in fields(CommonParts)}
 
 
 @dataclass(frozen=True, eq=False)
-class QueryItems:
-    """Items to predict: prior mean and variance, and covariance with the fitted items."""
-
-    mean: FloatArray
-    cross: FloatArray
-    var: FloatArray
-
-    def with_items(self, places: IntArray, new: "QueryItems") -> "QueryItems":
-        """The same items, those at ``places`` replaced by ``new``."""
-        mean, cross, var = self.mean.copy(), self.cross.copy(), self.var.copy()
-        mean[places], cross[places], var[places] = new.mean, new.cross, new.var
-        return QueryItems(mean, cross, var)
-
-
-@dataclass(frozen=True, eq=False)
-class RatingsRecord:
+class RatingsRecord(CommonParts):
     """Saved form of a :class:`RatingsModel`: arrays over all raters, one after another.
 
-    Rater j has the ratings from ``begins[j]`` to ``begins[j + 1]``. The last entry of ``noise``,
-    ``first`` and ``gaps`` is the typical rater's.
+    Rater j has the ratings from ``begins[j]`` to ``begins[j + 1]``.
     """
 
-    likelihood: Literal["ordinal", "gaussian"]
-    categories: Annotated[NDArray[Any], Axes("r", kinds=LABELS)]
-    classes: Annotated[NDArray[Any], Axes("k", kinds=LABELS)]
-    items: Annotated[list[Any], Plain()]
-    raters: Annotated[list[Any], Plain()]
-    base: Prior
-    prior: Prior
-    covariance: ItemCovariance | None
-    begins: Annotated[IntArray, Axes("own", 0, np.inf)]
+    begins: Annotated[IntArray, Axes("begins", 0, np.inf)]
     index: Annotated[IntArray, Axes("N", 0, "m")]
     codes: Annotated[IntArray, Axes("N", 0, "r")]
     tau: Annotated[FloatArray, Axes("N", 0.0, np.inf)]
     nu: Annotated[FloatArray, Axes("N", *FINITE)]
-    noise: Annotated[FloatArray, Axes("own", *POSITIVE)]
-    first: Annotated[FloatArray, Axes("own", *FINITE)]
-    gaps: Annotated[FloatArray, Axes("own g", *POSITIVE)]
-    unit: Annotated[float, Axes("", *POSITIVE)]
-    strength: Annotated[float, Axes("", 0.0, np.inf)]
-    summary: EMSummary
+    noise: Annotated[FloatArray, Axes("raters", *POSITIVE)]
+    first: Annotated[FloatArray, Axes("raters", *FINITE)]
+    gaps: Annotated[FloatArray, Axes("raters gaps", *POSITIVE)]
 
     @classmethod
     def of(cls, model: "RatingsModel") -> Self:
-        """The record of a model."""
-        raters, center = model.raters, model.shared.center
-        ordinal = isinstance(center, OrdinalProbit)
-        everyone = [*(rater.likelihood for rater in raters), center]
+        """Return the record of a model."""
+        raters, ordinal = model.raters, model.ordinal
+        own = [rater.likelihood for rater in raters]
         sites = [rater.sites or Sites.flat(len(rater.index)) for rater in raters]
         y = np.concatenate([rater.y for rater in raters])
         return cls(
-            likelihood="ordinal" if ordinal else "gaussian",
-            categories=model.categories,
-            classes=model.classes,
-            items=list(model.items.values),
-            raters=list(model.rater_ids.values),
-            base=model.base,
-            prior=model.prior,
-            covariance=model.covariance,
+            **model.common,
             begins=np.cumsum([0, *(len(rater.index) for rater in raters)]),
             index=np.concatenate([rater.index for rater in raters]),
             codes=(y if ordinal else np.searchsorted(model.values, y)).astype(np.intp),
             tau=np.concatenate([each.tau for each in sites]),
             nu=np.concatenate([each.nu for each in sites]),
-            noise=np.array([each.noise for each in everyone]),
-            first=np.array([each.first if ordinal else 0.0 for each in everyone]),
-            gaps=np.array([each.gaps if ordinal else [] for each in everyone], dtype=float),
-            unit=center.unit if isinstance(center, OrdinalProbit) else 1.0,
-            strength=model.shared.strength,
-            summary=model.summary,
+            noise=np.array([each.noise for each in own]),
+            first=np.array([each.first if ordinal else 0.0 for each in own]),
+            gaps=np.array([each.gaps if ordinal else [] for each in own], dtype=float),
         )
 
     def restored(self) -> "RatingsModel":
-        """The model of a record; ValueError if its parts disagree."""
+        """Return the model of a record; ValueError if its parts disagree."""
         check_memory(len(self.prior.mean), n_matrices=2)
-        items, rater_ids = Ids.of(self.items), Ids.of(self.raters)
-        self._check(items, rater_ids)
-        center, strength = self._likelihood(-1), self.strength
+        self._check()
         return RatingsModel(
-            self.categories,
-            self.classes,
-            items,
-            rater_ids,
-            self.base,
-            self.prior,
-            self.covariance,
-            SharedThresholds(center, strength)
-            if isinstance(center, OrdinalProbit)
-            else SharedNoise(center, strength),
-            tuple(self._rater(j) for j in range(len(rater_ids))),
-            self.summary,
+            **self.common, raters=tuple(self._rater(j) for j in range(len(self.rater_ids)))
         )
 
-    def _check(self, items: Ids, rater_ids: Ids) -> None:
-        begins, r = self.begins, len(self.categories)
-        fits = len(items) == len(self.items) == len(self.prior.mean)
-        fits &= len(rater_ids) == len(self.raters) == len(begins) - 1
-        fits &= bool(
-            begins[0] == 0 and begins[-1] == len(self.index) and (np.diff(begins) >= 0).all()
+    def _check(self) -> None:
+        begins = self.begins
+        fits = (
+            len(self.items) == len(self.prior.mean)
+            and len(self.rater_ids) == len(self.noise) == len(begins) - 1
+            and begins[0] == 0
+            and begins[-1] == len(self.index)
+            and (np.diff(begins) >= 0).all()
+            and self.gaps.shape[1] == (len(self.categories) - 2 if self.ordinal else 0)
+            and np.all(class_positions(self.categories, self.classes) >= 0)
+            and len(self.paths) == 3
         )
-        fits &= self.gaps.shape[1] == (r - 2 if self.likelihood == "ordinal" else 0)
-        fits &= bool(np.all(class_positions(self.categories, self.classes) >= 0))
         if not fits:
             raise ValueError("ids, begins, gaps, levels and the rest of the model disagree")
         if isinstance(self.covariance, KernelCovariance):
             features = self.covariance.features
             check_rows(features, self.covariance.kernel, features.shape[1])
 
-    def _likelihood(self, j: int) -> OrdinalProbit | Gaussian:
-        noise = float(self.noise[j])
-        if self.likelihood == "gaussian":
-            return Gaussian(noise)
-        return OrdinalProbit(noise, float(self.first[j]), self.gaps[j], self.unit)
-
-    def _rater(self, j: int) -> Rater:
-        own = slice(*self.begins[j : j + 2])
-        index, codes = self.index[own], self.codes[own]
+    def _rater(self, j: int) -> hierarchy.Rater:
+        own, link = slice(*self.begins[j : j + 2]), self.shared.center
+        index, sites = self.index[own], Sites(self.tau[own], self.nu[own])
         if len(np.unique(index)) < len(index):
             raise ValueError(f"rater {j} has several ratings of one item")
-        y = codes if self.likelihood == "ordinal" else numeric_levels(self.categories)[codes]
-        return Rater(index, y, self._likelihood(j), Sites(self.tau[own], self.nu[own]))
+        if isinstance(link, OrdinalProbit):
+            link = replace(link, first=float(self.first[j]), gaps=self.gaps[j])
+        link = replace(link, noise=float(self.noise[j]))
+        return hierarchy.Rater(index, self.observed(self.codes[own]), link, sites)
 
 
 @saved_as("result.collaborative", record=RatingsRecord)
 @dataclass(frozen=True, eq=False)
-class RatingsModel:
+class RatingsModel(CommonParts):
     """Prior of the items, and the raters with their posteriors' sites."""
 
-    categories: NDArray[Any]
-    """all levels in rank order"""
-    classes: NDArray[Any]
-    """observed levels, sorted"""
-    items: Ids
-    rater_ids: Ids
-    base: Prior
-    """prior at the start"""
-    prior: Prior
-    """prior found"""
-    covariance: ItemCovariance | None
-    """the start's covariance as a function of features, if items have any"""
-    shared: RaterDistribution
-    """distribution of the raters' parameters"""
-    raters: tuple[Rater, ...]
-    summary: EMSummary
-
-    @property
-    def values(self) -> FloatArray:
-        """Levels as numbers."""
-        return numeric_levels(self.categories)
+    raters: tuple[hierarchy.Rater, ...]
 
     def link(self, rater: int) -> OrdinalProbit:
         """Map from a rater's latent values to levels; a Gaussian rater takes the nearest level."""
@@ -205,23 +159,23 @@ class RatingsModel:
 
     def with_rater(self, rater: Hashable, index: IntArray, codes: IntArray, tol: float) -> Self:
         """The model with one more rater; the prior and the other raters stay as they are."""
-        y = codes if isinstance(self.shared, SharedThresholds) else self.values[codes]
-        new = Rater(index, y, self.shared.center)
+        new = hierarchy.Rater(index, self.observed(codes), self.shared.center)
         if len(index):
-            new = fit_rater(self.prior, new, self.shared, tol=tol)
+            new = hierarchy.fit_rater(self.prior, new, self.shared, tol)
         ids = Ids.of([*self.rater_ids.values, rater])
         return replace(self, rater_ids=ids, raters=(*self.raters, new))
 
     def latent(self, by: IntArray, items: Sequence[Hashable], item_features: Any) -> Moments:
         """Posterior moments of pairs; each rater's posterior is computed once, from its sites."""
         distinct = Ids.of(items)
-        query, where = self._query(distinct, item_features), distinct.places(items)
-        mean, var = query.mean[where], query.var[where]
+        where = distinct.places(items)
+        item_mean, item_cross, item_var = self._query(distinct, item_features)
+        mean, var = item_mean[where], item_var[where]
         for j in np.unique(by):
             pairs, rater = np.flatnonzero(by == j), self.raters[j]
             if len(rater.index):
-                cross = query.cross[np.ix_(where[pairs], rater.index)]
-                found = rater.posterior(self.prior).predict(cross, query.var[where[pairs]])
+                cross = item_cross[np.ix_(where[pairs], rater.index)]
+                found = rater.posterior(self.prior).predict(cross, var[pairs])
                 mean[pairs] += found.mean
                 var[pairs] = found.var
         return Moments(mean, var)
@@ -234,23 +188,23 @@ class RatingsModel:
             proba[own] = self.link(j).probabilities(latent.mean[own], latent.var[own])
         return proba
 
-    def _query(self, asked: Ids, item_features: Any) -> QueryItems:
+    def _query(self, asked: Ids, item_features: Any) -> ItemMoments:
         """Prior moments of items, and their covariance with the fitted ones."""
-        places, prior = self.items.places(asked.values), self.prior
-        variance = np.diagonal(prior.covariance)
-        known = QueryItems(prior.mean[places], prior.covariance[places], variance[places])
+        places, prior, start = self.items.places(asked.values), self.prior, self.covariance
+        mean, cross = prior.mean[places], prior.covariance[places]
+        var = np.diagonal(prior.covariance)[places]
         new = np.flatnonzero(places < 0)
-        if len(new) == 0:
-            return known
-        if item_features is None or self.covariance is None:
+        if len(new) == 0 or item_features is None or start is None:
             remedy = "Fit with item_features and give those of new items, or fit again with it."
-            raise unknown_error(asked.values, places, "item", remedy)
+            check_known(asked.values, places, "item", remedy)
+            return mean, cross, var
         ids, table = read_features(item_features, gaps=True)
         among = ids.places(asked.values)
         check_known(asked.values, np.where(places < 0, among, 0), "item", "Give its item_features.")
-        return known.with_items(new, self._new_items(self.covariance, table[among[new]]))
+        mean[new], cross[new], var[new] = self._new_items(start, table[among[new]])
+        return mean, cross, var
 
-    def _new_items(self, start: ItemCovariance, features: FloatArray) -> QueryItems:
+    def _new_items(self, start: ItemCovariance, features: FloatArray) -> ItemMoments:
         """New items under the learned prior: section 5 of [Yu06]_.
 
         Given the function on the fitted items, a new item follows the starting prior:
@@ -267,4 +221,4 @@ class RatingsModel:
         own = start.variance(features) - np.einsum("ij,ij->i", B, cross)
         var = np.maximum(own, 0.0) + np.einsum("ij,ij->i", rows, B)
         # The starting mean is one number for all items.
-        return QueryItems(base.mean[0] + B @ (self.prior.mean - base.mean), rows, var)
+        return base.mean[0] + B @ (self.prior.mean - base.mean), rows, var

@@ -1,16 +1,17 @@
 """Ratings in long format: ids, item features, and the starting covariance of the items."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
-from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Plain, Tagged
 from ordinalgp.imputation import MeanImputer
 from ordinalgp.persistence import saved_as
-from ordinalgp.validation.labels import Levels, encode_levels
+from ordinalgp.validation.labels import Levels, class_positions, encode_levels
 from ordinalgp.validation.options import allows_missing, check_kernel
 
 # Share of the cosines between items that is taken for noise, as they come from finitely many
@@ -21,18 +22,26 @@ _NUGGET = 1e-6  # share of an item's variance that is added, so that K is positi
 # ------------------------------------------------------------------------------- ids
 
 
+@saved_as("ids.distinct")
 @dataclass(frozen=True, eq=False)
 class Ids:
     """Distinct ids in a fixed order, and the place of each."""
 
-    values: tuple[Hashable, ...]
-    place: Mapping[Hashable, int]
+    values: Annotated[tuple[Any, ...], Plain()]
+    place: Mapping[Hashable, int] = field(metadata={"saved": False})
 
     @classmethod
-    def of(cls, values: Iterable[Hashable]) -> "Ids":
+    def of(cls, values: Iterable[Hashable]) -> Self:
         """Distinct ids in order of first appearance."""
         distinct = tuple(dict.fromkeys(values))
         return cls(distinct, {value: place for place, value in enumerate(distinct)})
+
+    @classmethod
+    def restored(cls, values: tuple[Hashable, ...]) -> Self:
+        """Return the ids of a file."""
+        if len(found := cls.of(values)) < len(values):
+            raise ValueError("ids are repeated")
+        return found
 
     def __len__(self) -> int:
         return len(self.values)
@@ -90,23 +99,16 @@ def check_same_length(**columns: Any) -> None:
 
 
 def check_known(wanted: Sequence[Hashable], places: IntArray, what: str, remedy: str) -> None:
-    """Raise ValueError if an id has no place."""
-    if np.any(places < 0):
-        raise unknown_error(wanted, places, what, remedy)
-
-
-def unknown_error(
-    wanted: Sequence[Hashable], places: IntArray, what: str, remedy: str
-) -> ValueError:
-    """An error that names the first id without a place."""
+    """Raise ValueError if an id has no place; the message names the first."""
     unknown = np.flatnonzero(places < 0)
-    first = f"{wanted[unknown[0]]!r} in row {unknown[0]}"
-    return ValueError(f"Unknown {what} {first} ({len(unknown)} such rows). {remedy}")
+    if len(unknown):
+        first = f"{wanted[unknown[0]]!r} in row {unknown[0]}"
+        raise ValueError(f"Unknown {what} {first} ({len(unknown)} such rows). {remedy}")
 
 
-def last_of_each(raters: IntArray, items: IntArray) -> IntArray:
-    """Rows to keep, in order: the last of those with the same rater and item."""
-    last = {pair: row for row, pair in enumerate(zip(raters.tolist(), items.tolist(), strict=True))}
+def last_of_each(*columns: list[int]) -> IntArray:
+    """Rows to keep, in order: the last of those with the same entries in all columns."""
+    last = {key: row for row, key in enumerate(zip(*columns, strict=True))}
     return np.sort(np.fromiter(last.values(), dtype=np.intp, count=len(last)))
 
 
@@ -144,7 +146,7 @@ class Ratings:
         remedy = "Give item_features, or the kernel matrix, a row for every rated item."
         check_known(what, index, "item", remedy)
         by = rater_ids.places(who)
-        kept = last_of_each(by, index)
+        kept = last_of_each(by.tolist(), index.tolist())
         codes = levels.codes[kept]
         return cls(rater_ids, item_ids, levels, by[kept], index[kept], codes), given
 
@@ -157,6 +159,19 @@ class Ratings:
     def counts(self) -> FloatArray:
         """Number of ratings of each level."""
         return np.bincount(self.codes, minlength=len(self.levels.categories)).astype(float)
+
+    def starting_covariance(
+        self, kernel: Any, given: FloatArray | None, scale: float
+    ) -> "tuple[ItemCovariance | None, FloatArray]":
+        """Covariance as a function of item features, if there are any, and its matrix."""
+        if is_matrix(kernel) and given is not None:
+            return None, given
+        features = self.table() if given is None else given
+        covariance: ItemCovariance = CorrelationCovariance(features, scale)
+        if not isinstance(kernel, str):
+            covariance = KernelCovariance(features, clone(kernel))
+        # Without features, new items have no ratings by these raters to be compared by.
+        return None if given is None else covariance, covariance.matrix()
 
     def table(self) -> FloatArray:
         """Ratings as a table, items x raters, with NaN for gaps."""
@@ -174,20 +189,32 @@ def read_items(
     """All items, and their features or the kernel matrix if these were given."""
     if is_matrix(kernel):
         return _read_matrix(kernel)
-    if isinstance(kernel, str):
-        gaps = True
-    else:
+    by_name = isinstance(kernel, str)
+    if not by_name:
         check_kernel(kernel)
-        gaps = allows_missing(kernel)
     if item_features is not None:
-        return read_features(item_features, gaps=gaps)
-    if not isinstance(kernel, str):
+        return read_features(item_features, gaps=by_name or allows_missing(kernel))
+    if not by_name:
         raise ValueError(
             f"The kernel {kernel!r} compares item features, but item_features is None. Give them "
             "as a data frame indexed by item, a mapping from item to its features, or an array "
             "whose row i belongs to item i."
         )
     return Ids.of(rated), None
+
+
+def read_own_ratings(
+    items: Any, ratings: Any, known: Ids, categories: NDArray[Any]
+) -> tuple[IntArray, IntArray]:
+    """Places and codes of one rater's ratings of known items."""
+    what, given = read_ids(items, "items"), np.asarray(ratings)
+    index, codes = known.places(what), class_positions(categories, given)
+    check_same_length(items=what, ratings=codes)
+    check_known(what, index, "item", "Leave it out, or fit again with this item.")
+    shown = ", ".join(map(repr, categories.tolist()))
+    check_known(given.tolist(), codes, "level", f"Levels are {shown}.")
+    kept = last_of_each(index.tolist())
+    return index[kept], codes[kept]
 
 
 def is_matrix(kernel: Any) -> bool:
@@ -198,8 +225,7 @@ def is_matrix(kernel: Any) -> bool:
 def _read_matrix(kernel: Any) -> tuple[Ids, FloatArray]:
     """Ids (of a data frame, else 0, 1, ...) and values of a covariance between items."""
     K = np.array(kernel, dtype=float)
-    index = getattr(kernel, "index", None)
-    ids = Ids.of(range(len(K)) if index is None else index.tolist())
+    ids = _row_ids(kernel, len(K))
     if K.shape != (len(ids), len(ids)) or not np.allclose(K, K.T, rtol=1e-8, atol=1e-12):
         raise ValueError(
             f"A kernel matrix must be square, symmetric and finite, one row for each item, but has "
@@ -213,6 +239,14 @@ def _read_matrix(kernel: Any) -> tuple[Ids, FloatArray]:
             f"{least:.3g} to {most:.3g}. Add a multiple of the identity."
         )
     return ids, _with_nugget(K)
+
+
+def _row_ids(table: Any, n: int) -> Ids:
+    """Ids of rows: keys of a mapping, index of a data frame, else 0, 1, ..."""
+    if isinstance(table, Mapping):
+        return Ids.of(table)
+    index = getattr(table, "index", None)  # of a list it is a method
+    return Ids.of(range(n) if index is None or callable(index) else index.tolist())
 
 
 def _with_nugget(K: FloatArray) -> FloatArray:
@@ -231,11 +265,7 @@ def read_features(features: Any, *, gaps: bool) -> tuple[Ids, FloatArray]:
         raise ValueError(
             f"item_features must be numbers, as many for each item as for all others: {error}"
         ) from None
-    if isinstance(features, Mapping):
-        ids = Ids.of(features)
-    else:
-        index = getattr(features, "index", None)
-        ids = Ids.of(range(len(rows)) if index is None or callable(index) else index.tolist())
+    ids = _row_ids(features, len(rows))
     if rows.ndim != 2 or len(rows) != len(ids):
         raise ValueError(
             "item_features must have one row for each item, all of the same length, with distinct "

@@ -9,8 +9,6 @@ from sklearn.datasets import load_diabetes
 
 from ordinalgp._typing import FloatArray
 
-__all__ = ["DemoData", "load_demo"]
-
 _DEMO_CUTS = (100, 150, 250)
 _DEMO_FEATURES = (
     *("age", "sex", "body mass index", "blood pressure", "total cholesterol"),

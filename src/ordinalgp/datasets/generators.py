@@ -22,15 +22,6 @@ from sklearn.utils import check_random_state
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.validation.options import check_number, check_whole
 
-__all__ = [
-    "Ratings",
-    "make_five_ranks_1d",
-    "make_product_ranks",
-    "make_ratings",
-    "make_sine_comparisons",
-    "make_three_ranks",
-]
-
 _THREE_RANKS_CUTS = (-0.75, 0.75)
 _FIVE_RANKS_RANGES = np.array([(2, 4), (4, 6), (8, 14), (14, 18), (18, 20)], dtype=float)
 _PRODUCT_CUTS = (-60, -9, 15, 60)

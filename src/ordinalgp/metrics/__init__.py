@@ -7,14 +7,16 @@ the data may lack one, as distances in ranks would shrink. ``sample_weight``, ar
 (n,), has the weights of the rows.
 """
 
-from ordinalgp.metrics.labels import (
+from ordinalgp.metrics.scores import (
+    OrdinalScorer,
+    log_score,
     macro_mean_absolute_error,
+    make_ordinal_scorer,
     mean_absolute_error,
+    ranked_probability_score,
     weighted_kappa,
     zero_one_error,
 )
-from ordinalgp.metrics.probabilities import log_score, ranked_probability_score
-from ordinalgp.metrics.scorers import OrdinalScorer, make_ordinal_scorer
 
 __all__ = [
     "OrdinalScorer",

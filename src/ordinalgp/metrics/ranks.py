@@ -7,15 +7,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length, column_or_1d
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.validation.labels import class_positions, declared_order, label_values, show
+from ordinalgp.validation.weights import check_weights
 
 
 def rank_order(categories: Any, *labels: Any) -> NDArray[Any]:
     """Levels from lowest to highest: as given, as declared by the first labels, or as numbers."""
-    dtype = getattr(labels[0], "dtype", None)
-    if categories is not None:
-        return values(categories)
-    if dtype is not None and (getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum"):
-        return values(dtype.categories)
+    order = declared_order(labels[0]) if categories is None else values(categories)
+    if order is not None:
+        return order
     observed = distinct(*labels)
     if observed.dtype.kind not in "biuf":
         raise ValueError(
@@ -37,27 +37,16 @@ def distinct(*labels: Any) -> NDArray[Any]:
 
 def ranks(labels: Any, order: NDArray[Any]) -> IntArray:
     """Place of each label in ``order``, by value."""
-    place = {level: rank for rank, level in enumerate(order.tolist())}
-    given = values(labels).tolist()
-    missing = [row for row, value in enumerate(given) if _is_missing(value)]
-    if missing:
-        raise ValueError(
-            f"Labels must not be missing, but row {missing[0]} is {given[missing[0]]!r} "
-            f"({len(missing)} in all). Drop such rows."
-        )
-    unknown = [f"row {row} is {value!r}" for row, value in enumerate(given) if value not in place]
-    if unknown or len(place) < len(order):
+    given = label_values(labels, "y")
+    found = class_positions(order, given)
+    unknown = [f"row {row} is {show(given[[row]])}" for row in np.flatnonzero(found < 0)[:1]]
+    if unknown or len(set(order.tolist())) < len(order):
         raise ValueError(
             f"Labels must be among the levels {order[:8].tolist()}, each named once, "
             f"but {unknown[0] if unknown else 'one is repeated'}. "
             "Name every level in categories=[...], of the metric or of the model."
         )
-    return np.array([place[value] for value in given], dtype=np.intp)
-
-
-def _is_missing(value: Any) -> bool:
-    nothing = value is None or type(value).__name__ in ("NAType", "NaTType")  # of pandas
-    return nothing or (isinstance(value, float) and value != value)
+    return found
 
 
 def label_ranks(y_true: Any, y_pred: Any, order: NDArray[Any]) -> tuple[IntArray, IntArray]:
@@ -94,24 +83,7 @@ def _require_rows(labels: Any) -> None:
         raise ValueError("At least one row is needed, but y_true is empty.")
 
 
-def checked_weights(sample_weight: Any, n: int) -> FloatArray:
-    """Weights of ``n`` rows, by default ones; ValueError if they are not valid."""
-    if sample_weight is None:
-        return np.ones(n)
-    try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        weights = np.empty(0)
-    finite = bool(np.all((weights >= 0) & (weights < np.inf)))
-    if weights.shape != (n,) or not finite or not weights.any():
-        raise ValueError(
-            f"sample_weight must hold a finite, non-negative number for each of the {n} rows, "
-            f"at least one of them positive, but {sample_weight!r} was given."
-        )
-    return weights
-
-
 def weighted_mean(losses: NDArray[Any], sample_weight: Any) -> float:
     """Weighted mean; rows of weight zero are left out, even if their loss is infinite."""
-    weights = checked_weights(sample_weight, len(losses))
+    weights = check_weights(sample_weight, len(losses))
     return float(np.average(losses[weights > 0], weights=weights[weights > 0]))

@@ -1,14 +1,15 @@
 """Comparisons as users give them: checked, coded, and merged into counts."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.core.projections import Differences, Projection, SparseProjection
+from ordinalgp.persistence import saved_as
 from ordinalgp.validation.labels import (
     check_categories,
     class_positions,
@@ -16,26 +17,70 @@ from ordinalgp.validation.labels import (
     label_values,
     show,
 )
+from ordinalgp.validation.weights import check_weights
 
 _WINS = np.array([-1, 1])
 _TIES = np.array([-1, 0, 1])
+_ADVICE_TO_ADD_LEVEL = "Add this level to levels or drop such rows."
+_ADVICE_TO_NAME_LEVELS = (
+    "Without levels, outcomes are -1 (right preferred), 0 (tie) and +1 (left preferred). For "
+    "others name them, from right to left preferred, e.g. levels=[0, 0.5, 1] or levels=['worse', "
+    "'same', 'better']."
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Levels from "right much preferred" to "left much preferred", and the code of each row."""
+    """Levels from "right much preferred" to "left much preferred"; code and weight of each row."""
 
     levels: NDArray[Any]
     codes: IntArray
+    weights: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """Distinct observations of linear combinations of items, and how often each was made."""
+    """Distinct observations of linear combinations of items, with their counts."""
 
+    levels: NDArray[Any]
     projection: Projection
     codes: IntArray
     counts: FloatArray
+
+    @property
+    def level_counts(self) -> FloatArray:
+        """Number of observations of each level."""
+        return np.bincount(self.codes, self.counts, len(self.levels)).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRecord:
+    """Saved form of a sparse projection."""
+
+    columns: Annotated[IntArray, Axes("entries", 0, "N")]
+    coefficients: Annotated[FloatArray, Axes("entries", *FINITE)]
+    lengths: Annotated[IntArray, Axes("M", 0)]
+    """number of entries of each row"""
+    n_columns: Annotated[int, Axes(low=1)]
+
+    @classmethod
+    def of(cls, projection: SparseProjection) -> Self:
+        """Return the record of a projection."""
+        matrix = sparse.csr_array(projection.matrix)
+        columns, lengths = matrix.indices.astype(np.intp), np.diff(matrix.indptr).astype(np.intp)
+        return cls(columns, matrix.data, lengths, matrix.shape[1])
+
+    def restored(self) -> SparseProjection:
+        """Return the projection of a record."""
+        if np.sum(self.lengths) != len(self.columns):
+            raise ValueError("the rows of the sparse matrix disagree")
+        ends = np.concatenate([[0], np.cumsum(self.lengths)])
+        entries, shape = (self.coefficients, self.columns, ends), (len(ends) - 1, self.n_columns)
+        return SparseProjection(sparse.csr_array(entries, shape=shape))
+
+
+saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
+saved_as("projection.differences", record=SparseRecord)(Differences)
 
 
 def check_items(names: Any) -> NDArray[Any]:
@@ -65,7 +110,7 @@ def check_items(names: Any) -> NDArray[Any]:
 def check_comparisons(
     comparisons: Any, n_items: int, names: NDArray[Any] | None = None
 ) -> NDArray[np.intp]:
-    """Return (m, 2) row numbers of items; strings are looked up in ``names``, where there are."""
+    """Return (m, 2) row numbers of items; strings are looked up in ``names``, if given."""
     pairs = np.asarray(comparisons)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(
@@ -117,11 +162,13 @@ def _check_pairs(pairs: NDArray[Any], n_items: int) -> NDArray[np.intp]:
     return pairs.astype(np.intp)
 
 
-def encode_outcomes(outcomes: Any, levels: Any, n: int, name: str = "outcomes") -> Outcomes:
+def encode_outcomes(
+    outcomes: Any, levels: Any, n: int, sample_weight: Any = None, *, name: str = "outcomes"
+) -> Outcomes:
     """Code ``n`` outcomes by their place in ``levels``; None means that the left was preferred."""
     if outcomes is None:
-        ranked = _WINS if levels is None else _check_levels(levels, np.asarray(levels))
-        return Outcomes(ranked, np.full(n, len(ranked) - 1))
+        ranked = _WINS if levels is None else check_categories(levels, np.asarray(levels), "levels")
+        return Outcomes(ranked, np.full(n, len(ranked) - 1), check_weights(sample_weight, n))
     values = label_values(outcomes, name)
     if len(values) != n:
         raise ValueError(
@@ -131,37 +178,19 @@ def encode_outcomes(outcomes: Any, levels: Any, n: int, name: str = "outcomes") 
         values = np.where(values, 1, -1)  # whether the left was preferred
     declared = declared_order(outcomes)
     if levels is not None or declared is not None:
-        ranked = _check_levels(declared if levels is None else levels, np.unique(values))
+        given = declared if levels is None else levels
+        ranked = check_categories(given, np.unique(values), "levels")
     else:
         ranked = _TIES if (values == 0).any() else _WINS
     codes = class_positions(ranked, values)
-    _reject_unknown(values, codes, ranked, name, named=levels is not None)
-    return Outcomes(ranked, codes)
-
-
-def _check_levels(levels: Any, values: NDArray[Any]) -> NDArray[Any]:
-    try:
-        return check_categories(levels, values)
-    except ValueError as error:
-        raise ValueError(str(error).replace("categories", "levels")) from None
-
-
-def _reject_unknown(
-    values: NDArray[Any], codes: IntArray, ranked: NDArray[Any], name: str, *, named: bool
-) -> None:
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
-        advice = (
-            "Add this level to levels or drop such rows."
-            if named
-            else "Without levels, outcomes are -1 (right preferred), 0 (tie) and +1 (left "
-            "preferred). For others name them, from right to left preferred, e.g. "
-            "levels=[0, 0.5, 1] or levels=['worse', 'same', 'better']."
-        )
+        advice = _ADVICE_TO_NAME_LEVELS if levels is None else _ADVICE_TO_ADD_LEVEL
         raise ValueError(
             f"{name} must be among [{show(ranked)}], but row {unknown[0]} is "
             f"{show(values[unknown[:1]])} ({len(unknown)} such rows in all). {advice}"
         )
+    return Outcomes(ranked, codes, check_weights(sample_weight, n))
 
 
 def check_relations(A: Any, n_items: int) -> sparse.csr_array:
@@ -190,40 +219,35 @@ def check_relations(A: Any, n_items: int) -> sparse.csr_array:
     return matrix
 
 
-def reject_all_ties(outcomes: Outcomes, weights: FloatArray) -> None:
-    """Raise if every comparison that counts is a tie: the margin would be undetermined."""
-    middle = (len(outcomes.levels) - 1) / 2
-    if (outcomes.codes[weights > 0] == middle).all():
-        raise ValueError(
-            f"Every comparison is a tie ({show(outcomes.levels[[int(middle)]])}), so nothing "
-            "tells the items apart or how wide a tie is. Add comparisons that were won."
-        )
-
-
 def merge_comparisons(
-    pairs: IntArray, outcomes: Outcomes, weights: FloatArray, n_items: int, *, sides: str
+    pairs: IntArray, outcomes: Outcomes, n_items: int, *, swapped: bool
 ) -> Observations:
-    """Merge equal comparisons; with ``sides="alike"`` also a pair with itself swapped."""
-    left, right, codes = pairs[:, 0], pairs[:, 1], outcomes.codes
-    if sides == "alike":
+    """Merge equal comparisons of items; with ``swapped`` also a pair with itself swapped."""
+    (left, right), codes = pairs.T, outcomes.codes
+    if swapped:
         swap = left > right
         left, right = np.where(swap, right, left), np.where(swap, left, right)
         codes = np.where(swap, len(outcomes.levels) - 1 - codes, codes)
-    distinct, counts = _count(np.column_stack([left, right, codes]), weights)
+    distinct, counts = _count(np.column_stack([left, right, codes]), outcomes.weights)
     left, right, codes = distinct.T
-    return Observations(Differences(left, right, n_items), codes, counts)
+    _reject_all_ties(outcomes.levels, codes)
+    return Observations(outcomes.levels, Differences(left, right, n_items), codes, counts)
 
 
 def merge_relations(
-    matrix: sparse.csr_array, outcomes: Outcomes, weights: FloatArray
+    matrix: sparse.csr_array, outcomes: Outcomes, item_of_row: IntArray
 ) -> Observations:
-    """Merge equal relations of the same level."""
-    used = np.flatnonzero(weights > 0)
-    which = SparseProjection(matrix[used]).distinct[1]
+    """Merge equal relations of the same level, and equal items."""
+    rows, used = np.arange(len(item_of_row)), np.flatnonzero(outcomes.weights > 0)
+    fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)))
+    matrix, codes = sparse.csr_array(matrix @ fold)[used], outcomes.codes[used]
+    which = SparseProjection(matrix).distinct[1]
     which = np.arange(len(used)) if which is None else which
-    distinct, counts = _count(np.column_stack([which, outcomes.codes[used]]), weights[used])
-    first = used[np.unique(which, return_index=True)[1]]
-    return Observations(SparseProjection(matrix[first[distinct[:, 0]]]), distinct[:, 1], counts)
+    distinct, counts = _count(np.column_stack([which, codes]), outcomes.weights[used])
+    _reject_all_ties(outcomes.levels, distinct[:, 1])
+    first = np.unique(which, return_index=True)[1]
+    projection = SparseProjection(matrix[first[distinct[:, 0]]])
+    return Observations(outcomes.levels, projection, distinct[:, 1], counts)
 
 
 def _count(rows: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -231,3 +255,13 @@ def _count(rows: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
     used = weights > 0
     distinct, which = np.unique(rows[used], axis=0, return_inverse=True)
     return distinct, np.bincount(which.ravel(), weights[used], len(distinct)).astype(float)
+
+
+def _reject_all_ties(levels: NDArray[Any], codes: IntArray) -> None:
+    """Raise if every observation is a tie: the margin would be undetermined."""
+    middle = (len(levels) - 1) / 2
+    if (codes == middle).all():
+        raise ValueError(
+            f"Every comparison is a tie ({show(levels[[int(middle)]])}), so nothing "
+            "tells the items apart or how wide a tie is. Add comparisons that were won."
+        )

@@ -6,104 +6,45 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ordinalgp._typing import FINITE, LABELS, Axes, FloatArray, IntArray
+from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.projections import Differences, SparseProjection
 from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
 from ordinalgp.models.base import restore_on_error
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import (
-    ExactGP,
-    RowIndex,
-    SearchOptions,
-    check_inference,
-    check_search,
-)
+from ordinalgp.models.exact import ExactGP, RowIndex, SearchOptions, check_inference, check_search
 from ordinalgp.models.training_rows import distinct_inputs
 from ordinalgp.persistence import save, saved_as
+from ordinalgp.preference import suggestions
 from ordinalgp.preference.comparisons import (
     Observations,
-    Outcomes,
     check_comparisons,
     check_items,
     check_relations,
     encode_outcomes,
     merge_comparisons,
     merge_relations,
-    reject_all_ties,
 )
-from ordinalgp.preference.pairs import pair_moments, pair_probabilities
-from ordinalgp.preference.ranking import Ranking, best_probabilities
-from ordinalgp.preference.suggestions import Candidates, most_informative, most_predictive
-from ordinalgp.preference.symmetric_thresholds import (
-    SymmetricLogit,
-    SymmetricProbit,
-    SymmetricThresholds,
-)
+from ordinalgp.preference.ranking import Ranking, best_probabilities, pair_probabilities
+from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThresholds
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.labels import class_positions, label_values
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import (
-    allows_missing,
-    check_number,
-    check_option,
-    check_whole,
-)
-from ordinalgp.validation.weights import check_weights
+from ordinalgp.validation.options import allows_missing, check_number, check_option, check_whole
 
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
 _START_NOISE = float(np.exp(-0.5))
-_LIKELIHOODS: dict[str, type[SymmetricThresholds]] = {
-    "probit": SymmetricProbit,
-    "logit": SymmetricLogit,
-}
-_STRATEGIES = {"information": most_informative, "prediction": most_predictive}
 
 
+@saved_as("result.preference")
 @dataclass(frozen=True, eq=False)
-class SparseRecord:
-    """The rows of a sparse matrix, as a file holds them."""
-
-    columns: Annotated[IntArray, Axes("entries", 0, "N")]
-    coefficients: Annotated[FloatArray, Axes("entries", *FINITE)]
-    lengths: Annotated[IntArray, Axes("M", 0)]
-    """entries of each row"""
-    n_columns: Annotated[int, Axes(low=1)]
-
-    @classmethod
-    def of(cls, projection: SparseProjection) -> Self:
-        """The record of a projection."""
-        matrix = sparse.csr_array(projection.matrix)
-        columns, lengths = matrix.indices.astype(np.intp), np.diff(matrix.indptr).astype(np.intp)
-        return cls(columns, matrix.data, lengths, matrix.shape[1])
-
-    def restored(self) -> SparseProjection:
-        """The projection again."""
-        if np.sum(self.lengths) != len(self.columns):
-            raise ValueError("the rows of the sparse matrix disagree")
-        ends = np.concatenate([[0], np.cumsum(self.lengths)])
-        shape = (len(self.lengths), self.n_columns)
-        matrix = sparse.csr_array((self.coefficients, self.columns, ends), shape=shape)
-        return SparseProjection(matrix)
-
-
-saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
-saved_as("projection.differences", record=SparseRecord)(Differences)
-saved_as("likelihood.symmetric_probit")(SymmetricProbit)
-saved_as("likelihood.symmetric_logit")(SymmetricLogit)
-
-
-@saved_as("labels.items")
-@dataclass(frozen=True, eq=False)
-class ItemSignature:
-    """Items and outcomes that a model of comparisons was fitted on."""
+class PreferenceResult:
+    """Result of a fit: the outcomes and items, and the model of the utilities."""
 
     levels: Annotated[NDArray[Any], Axes("r", kinds=LABELS)]
     """outcomes, from "right much preferred" to "left much preferred\""""
@@ -111,22 +52,14 @@ class ItemSignature:
     """names of items without features, or none"""
     n_features: int
     feature_names: Annotated[NDArray[Any], Axes("names", kinds="O")]
+    model: ExactGP
 
-    def check(self, model: ExactGP, named: bool) -> None:
+    def check(self, named: bool) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
         fits = len(self.levels) >= 2 and len(self.feature_names) in (0, self.n_features)
-        if not fits or len(self.names) != (len(model.task.X) if named else 0):
+        if not fits or len(self.names) != (len(self.model.task.X) if named else 0):
             raise ValueError("the items and the rest of the model disagree")
-        model.check(self.n_features, len(self.levels))
-
-
-@saved_as("result.preference")
-@dataclass(frozen=True, eq=False)
-class PreferenceResult:
-    """The result of a fit: what it was fitted on, and the model of the utilities."""
-
-    signature: ItemSignature
-    model: ExactGP
+        self.model.check(self.n_features, len(self.levels))
 
 
 @saved_as("estimator.preference")
@@ -145,12 +78,12 @@ class PreferenceGP(BaseEstimator):
         "independent" is for items without features: ``X`` is then their number, or their names.
     likelihood : {"probit", "logit"} or likelihood object, default="probit"
         Noise of a comparison: normal, or logistic (Bradley-Terry), whose expectations are taken by
-        quadrature. An object of ``ordinalgp.preference.symmetric_thresholds`` is where the search
-        begins; it then has the noise and the levels, and ``noise`` is not used.
+        quadrature. An object of ``ordinalgp.preference.symmetric_thresholds`` is the start of the
+        search; it then has the noise and the levels, and ``noise`` is not used.
     inference : {"ep", "laplace"}, default="ep"
         Expectation propagation, or Laplace's approximation at the posterior mode.
     levels : sequence, default=None
-        What ``outcomes`` can be, from "right much preferred" to "left much preferred": any
+        Possible ``outcomes``, from "right much preferred" to "left much preferred": any
         number, odd with a tie in the middle or even without. None means -1, +1, with 0 for ties.
     noise : "learned" or float, default="learned"
         Standard deviation of the noise of one item in one comparison; a number is kept as it is.
@@ -183,9 +116,9 @@ class PreferenceGP(BaseEstimator):
     margins_ : ndarray of shape (n_levels - 1,)
         Thresholds on the difference of utilities: ``[0.]`` for wins, symmetric otherwise.
     position_bias_ : float
-        What the left side gains, in units of utility.
+        Advantage of the left side, in units of utility.
     levels_ : ndarray of shape (n_levels,)
-        What outcomes can be, from right to left preferred.
+        Possible outcomes, from right to left preferred.
     items_ : ndarray
         Names of the items; only with ``kernel="independent"``.
     log_marginal_likelihood_value_ : float
@@ -193,13 +126,13 @@ class PreferenceGP(BaseEstimator):
     evidence_path_ : ndarray
         The log evidence at every evaluation of the winning search.
     converged_ : bool
-        Whether both the inference and the search settled.
+        Whether both the inference and the search converged.
     n_iter_ : int
         Sweeps or Newton steps of the final inference.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----
@@ -283,7 +216,7 @@ class PreferenceGP(BaseEstimator):
             None: the left was preferred each time. Else -1 (right preferred), 0 (tie) or +1
             (left preferred), or booleans (left preferred), or one of ``levels``.
         sample_weight : array-like of shape (n_comparisons,), default=None
-            How many times each comparison counts. Repeated comparisons cost nothing extra.
+            Number of times that each comparison counts. Repeated comparisons cost nothing extra.
 
         Returns
         -------
@@ -292,14 +225,12 @@ class PreferenceGP(BaseEstimator):
         """
         with restore_on_error(self):
             items, kernel, item_of_row = self._read_items(X)
-            names = self.items_ if self._named else None
-            pairs = check_comparisons(comparisons, len(item_of_row), names)
-            outcome = encode_outcomes(outcomes, self.levels, len(pairs))
-            weights = check_weights(sample_weight, len(pairs))
-            sides = "alike" if self.position_bias == "none" else "apart"
-            pairs = item_of_row[pairs]
-            observed = merge_comparisons(pairs, outcome, weights, len(items), sides=sides)
-            self._keep(self._learn(items, kernel, observed, outcome, weights))
+            names = getattr(self, "items_", None)
+            pairs = item_of_row[check_comparisons(comparisons, len(item_of_row), names)]
+            outcome = encode_outcomes(outcomes, self.levels, len(pairs), sample_weight)
+            swapped = self.position_bias == "none"
+            observed = merge_comparisons(pairs, outcome, len(items), swapped=swapped)
+            self._keep(self._learn(items, kernel, observed))
         return self
 
     def fit_relations(self, X: Any, A: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -317,9 +248,9 @@ class PreferenceGP(BaseEstimator):
             One row for each relation. Each has the noise variance ``2 * noise_**2``, whatever its
             coefficients; multiply a row to say that it is more or less certain.
         y : array-like of shape (n_relations,), default=None
-            What was seen of each, as ``outcomes`` of :meth:`fit`: None or +1 means positive.
+            Outcome of each, as ``outcomes`` of :meth:`fit`: None or +1 means positive.
         sample_weight : array-like of shape (n_relations,), default=None
-            How many times each relation counts.
+            Number of times that each relation counts.
 
         Returns
         -------
@@ -329,28 +260,24 @@ class PreferenceGP(BaseEstimator):
         with restore_on_error(self):
             items, kernel, item_of_row = self._read_items(X)
             matrix = check_relations(A, len(item_of_row))
-            rows = np.arange(len(item_of_row))
-            shape = (len(rows), len(items))
-            fold = sparse.csr_array((np.ones(len(rows)), (rows, item_of_row)), shape=shape)
-            outcome = encode_outcomes(y, self.levels, matrix.shape[0], "y")
-            weights = check_weights(sample_weight, matrix.shape[0])
-            observed = merge_relations(sparse.csr_array(matrix @ fold), outcome, weights)
-            self._keep(self._learn(items, kernel, observed, outcome, weights))
+            outcome = encode_outcomes(y, self.levels, matrix.shape[0], sample_weight, name="y")
+            observed = merge_relations(matrix, outcome, item_of_row)
+            self._keep(self._learn(items, kernel, observed))
         return self
 
     @property
     def _named(self) -> bool:
-        """Whether items are told apart by names, not by features."""
+        """Whether items have names in place of features."""
         return isinstance(self.kernel, str)
 
     def _check_parameters(self) -> None:
         check_search(self, words=("independent",))
         check_inference(self)
         if isinstance(self.likelihood, str):
-            check_option("likelihood", self.likelihood, tuple(_LIKELIHOODS))
+            check_option("likelihood", self.likelihood, tuple(LIKELIHOODS))
         elif not isinstance(self.likelihood, SymmetricThresholds):
             raise TypeError(
-                f"likelihood must be one of {', '.join(map(repr, _LIKELIHOODS))} or an object of "
+                f"likelihood must be one of {', '.join(map(repr, LIKELIHOODS))} or an object of "
                 f"SymmetricThresholds, but {self.likelihood!r:.80} was given."
             )
         check_option("position_bias", self.position_bias, ("none", "learned"))
@@ -360,7 +287,7 @@ class PreferenceGP(BaseEstimator):
             check_number("noise", self.noise, above=0)
 
     def _read_items(self, X: Any) -> tuple[FloatArray, Any, IntArray]:
-        """Distinct items, the kernel at the start, and which item each row of X is."""
+        """Distinct items, the kernel at the start, and the item of each row of X."""
         self._check_parameters()
         for name in ("items_", "feature_names_in_"):  # of an earlier fit
             self.__dict__.pop(name, None)
@@ -378,12 +305,9 @@ class PreferenceGP(BaseEstimator):
         if self._named:
             return self._item_numbers(X)
         gaps = self.kernel is not None and allows_missing(self.kernel)
+        finite = "allow-nan" if gaps else True
         checked: FloatArray = validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=np.float64,
-            ensure_all_finite="allow-nan" if gaps else True,
+            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
         )
         return checked
 
@@ -397,43 +321,29 @@ class PreferenceGP(BaseEstimator):
         numbers[new] = len(self.items_) + which.ravel()
         return numbers.astype(float)[:, None]
 
-    def _learn(
-        self,
-        items: FloatArray,
-        kernel: Any,
-        observed: Observations,
-        outcome: Outcomes,
-        weights: FloatArray,
-    ) -> PreferenceResult:
-        reject_all_ties(outcome, weights)
-        task = self._first_task(items, kernel, observed, len(outcome.levels))
-        options = SearchOptions.of(self, reporter(self.verbose))
-        found = options.search(task, options.starts(task, default=self.kernel is None))
-        none = RowIndex(np.empty(0, dtype=np.intp), items[:0])
-        signature = ItemSignature(
-            outcome.levels,
-            getattr(self, "items_", np.empty(0)),
-            self.n_features_in_,
-            getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
-        )
-        return PreferenceResult(signature, ExactGP.infer(task, none, found))
-
-    def _first_task(
-        self, items: FloatArray, kernel: Any, observed: Observations, n_levels: int
-    ) -> Task:
-        """The task at the start of the search."""
-        counts = np.bincount(observed.codes, observed.counts, minlength=n_levels).astype(float)
+    def _learn(self, items: FloatArray, kernel: Any, observed: Observations) -> PreferenceResult:
+        """Search the hyperparameters, and infer the utilities."""
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
-        return Task(
+        task = Task(
             items,
             kernel,
-            self._starting_likelihood(counts, latent_var),
+            self._starting_likelihood(observed.level_counts, latent_var),
             observed.projection,
             observed.codes,
             observed.counts,
             objective=objective_named(self.inference),
             max_sweeps=self.max_sweeps,
             tol=float(self.tol),
+        )
+        options = SearchOptions.of(self, reporter(self.verbose))
+        found = options.search(task, options.starts(task, default=self.kernel is None))
+        none = RowIndex(np.empty(0, dtype=np.intp), items[:0])
+        return PreferenceResult(
+            observed.levels,
+            getattr(self, "items_", np.empty(0)),
+            self.n_features_in_,
+            getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
+            ExactGP.infer(task, none, found),
         )
 
     def _starting_likelihood(self, counts: FloatArray, latent_var: float) -> SymmetricThresholds:
@@ -446,24 +356,19 @@ class PreferenceGP(BaseEstimator):
                     "Give one with as many, or a word."
                 )
             return given
-        cls, free = _LIKELIHOODS[self.likelihood], isinstance(self.noise, str)
-        start = _START_NOISE * np.sqrt(latent_var)
-        return cls.from_counts(
-            counts,
-            start if free else float(self.noise),
-            latent_var,
-            biased=self.position_bias == "learned",
-            free_noise=free,
-        )
+        free, biased = isinstance(self.noise, str), self.position_bias == "learned"
+        noise = _START_NOISE * np.sqrt(latent_var) if free else float(self.noise)
+        start = LIKELIHOODS[self.likelihood].from_counts
+        return start(counts, noise, latent_var, biased=biased, free_noise=free)
 
     def _keep(self, result: PreferenceResult) -> None:
         """Set everything that follows from a result: the one place where a fit leaves traces."""
-        at, model = result.signature, result.model
-        self._result, self.levels_, self.n_features_in_ = result, at.levels, at.n_features
+        model = result.model
+        self._result, self.levels_, self.n_features_in_ = result, result.levels, result.n_features
         if self._named:
-            self.items_ = at.names
-        if len(at.feature_names):
-            self.feature_names_in_ = at.feature_names
+            self.items_ = result.names
+        if len(result.feature_names):
+            self.feature_names_in_ = result.feature_names
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         self.noise_, self.margins_ = self.likelihood_.noise, self.likelihood_.margins
         self.position_bias_ = self.likelihood_.bias
@@ -476,7 +381,7 @@ class PreferenceGP(BaseEstimator):
         if not isinstance(result, PreferenceResult):
             raise ValueError("the result is not one of comparisons")
         self._check_parameters()
-        result.signature.check(result.model, self._named)
+        result.check(self._named)
         self._keep(result)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -557,8 +462,7 @@ class PreferenceGP(BaseEstimator):
                 f"and {len(right)} rows."
             )
         rows, which = distinct_inputs(np.concatenate([left, right]), self.kernel_)
-        at = pair_moments(self._result.model, rows, which.reshape(2, -1).T)
-        proba: FloatArray = self.likelihood_.probabilities(at.mean, at.var)
+        proba = pair_probabilities(self._result.model, rows, which.reshape(2, -1).T)
         return proba[:, 1] if len(self.levels_) == 2 else proba
 
     def score(
@@ -576,14 +480,17 @@ class PreferenceGP(BaseEstimator):
         float
             Accuracy; :mod:`ordinalgp.model_selection` has more, with cross-validation.
         """
+        found = self._outcome_proba(X, comparisons)
+        true = encode_outcomes(outcomes, self.levels_, len(found), sample_weight)
+        return float(np.average(found.argmax(axis=1) == true.codes, weights=true.weights))
+
+    def _outcome_proba(self, X: Any, comparisons: Any) -> FloatArray:
+        """Probability of each of ``levels_`` for comparisons of the rows of ``X``."""
         check_is_fitted(self)
         rows = self._check_inputs(X, reset=False)
         names = check_items(X) if self._named else None
         pairs = check_comparisons(comparisons, len(rows), names)
-        coded = encode_outcomes(outcomes, self.levels_, len(pairs))
-        found = pair_probabilities(self._result.model, rows, pairs)
-        weights = check_weights(sample_weight, len(pairs))
-        return float(np.average(found.argmax(axis=1) == coded.codes, weights=weights))
+        return pair_probabilities(self._result.model, rows, pairs)
 
     def rank(self, X: Any) -> Ranking:
         """Order items by expected utility, with the probability that each is the best of them.
@@ -601,12 +508,11 @@ class PreferenceGP(BaseEstimator):
             ``random_state`` makes it repeatable.
         """
         mean, covariance = self.latent_mean_and_covariance(X)
-        rng = check_random_state(self.random_state)
-        best, error = best_probabilities(mean, covariance, rng)
+        best, error = best_probabilities(mean, covariance, check_random_state(self.random_state))
         order = np.argsort(-mean, kind="stable")
-        rows = np.arange(len(mean))
-        named = check_items(X) if self._named and np.ndim(X) == 0 else np.asarray(X)
-        items = named if self._named else rows
+        items = np.arange(len(mean))
+        if self._named and np.ndim(X):
+            items = np.asarray(X)
         sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         return Ranking(order, items[order], mean[order], sd[order], best[order], error[order])
 
@@ -634,20 +540,19 @@ class PreferenceGP(BaseEstimator):
             Rows of ``X``, the most informative pair first.
         """
         check_is_fitted(self)
-        check_option("strategy", strategy, (*_STRATEGIES, "random"))
+        check_option("strategy", strategy, (*suggestions.STRATEGIES, "random"))
         check_whole("n", n, least=1)
-        rows = self._check_inputs(X, reset=False)
-        none = np.empty((0, 2), dtype=np.intp)
-        excluded = none if exclude is None else check_comparisons(exclude, len(rows))
-        pairs = Candidates.among(len(rows), excluded)
-        if len(pairs.left) < n:
+        n_items = len(self._check_inputs(X, reset=False))
+        excluded = None if exclude is None else check_comparisons(exclude, n_items)
+        left, right = suggestions.candidate_pairs(n_items, excluded)
+        if len(left) < n:
             raise ValueError(
-                f"n={n} different pairs were asked for, but the {len(rows)} items have only "
-                f"{len(pairs.left)} that are not excluded. Ask for fewer."
+                f"n={n} different pairs were asked for, but the {n_items} items have only "
+                f"{len(left)} that are not excluded. Ask for fewer."
             )
         if strategy == "random":
             rng = check_random_state(self.random_state)
-            chosen = rng.choice(len(pairs.left), n, replace=False)
+            chosen = rng.choice(len(left), n, replace=False)
         else:
             probit = self.likelihood_.spelled_out
             if not isinstance(probit, OrdinalProbit):
@@ -656,9 +561,10 @@ class PreferenceGP(BaseEstimator):
                     f"likelihood='probit', but the model has {self.likelihood!r:.50}. Use "
                     "strategy='random', or fit with likelihood='probit'."
                 )
-            mean, covariance = self.latent_mean_and_covariance(X)
-            chosen = _STRATEGIES[strategy](pairs, mean, covariance, probit, n)
-        return np.column_stack([pairs.left[chosen], pairs.right[chosen]])
+            posterior = self.latent_mean_and_covariance(X)
+            questions = suggestions.Questions(left, right, *posterior, probit)
+            chosen = suggestions.STRATEGIES[strategy](questions, n)
+        return np.column_stack([left[chosen], right[chosen]])
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False
@@ -692,7 +598,7 @@ class PreferenceGP(BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Where to; any suffix, for example "model.ogp". The file is a zip of JSON and arrays,
-            without pickle, and holds the items and the comparisons.
+            The file to write; any suffix, for example "model.ogp". It is a zip of JSON and
+            arrays, without pickle, and holds the items and the comparisons.
         """
         save(self, path)

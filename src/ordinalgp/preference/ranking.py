@@ -1,4 +1,4 @@
-"""Items from best to worst, and how probably each of them is the best."""
+"""Posterior of items and of pairs: differences of utilities, probabilities, rankings."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,10 +7,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.linalg import square_root
+from ordinalgp.models.exact import ExactGP
 
+_PAIR_BLOCK = 256  # pairs at a time: scikit-learn's kernels cannot be evaluated pair by pair
 _DRAWS = 10_000  # of the joint posterior
 _DRAW_BLOCK = 2**22  # numbers at a time
+
+
+def differences(mean: FloatArray, covariance: FloatArray, i: IntArray, j: IntArray) -> Moments:
+    """Moments of f[i] - f[j] for jointly normal f."""
+    own = np.diagonal(covariance)
+    var = own[i] + own[j] - 2 * covariance[i, j]
+    return Moments(mean[i] - mean[j], np.maximum(var, 0.0))
+
+
+def pair_moments(model: ExactGP, rows: FloatArray, pairs: IntArray) -> Moments:
+    """Posterior moments of the differences of pairs of rows.
+
+    A pair costs O(N^2), and all items together, with k rows, O(k^2 N): the cheaper way is taken.
+    """
+    if len(rows) ** 2 <= len(pairs) * len(model.task.X):
+        return differences(*model.joint(rows), *pairs.T)
+    blocks = (pairs[i : i + _PAIR_BLOCK] for i in range(0, len(pairs), _PAIR_BLOCK))
+    parts = [_block_moments(model, *(rows[side] for side in block.T)) for block in blocks]
+    return Moments(*np.hstack([(part.mean, part.var) for part in parts]))
+
+
+def _block_moments(model: ExactGP, left: FloatArray, right: FloatArray) -> Moments:
+    """Posterior moments of f(left) - f(right), pair by pair."""
+    items, kernel = model.task.X, model.kernel
+    cross = kernel(left, items) - kernel(right, items)
+    prior = kernel.diag(left) + kernel.diag(right) - 2 * np.diagonal(kernel(left, right))
+    return model.posterior.predict(cross, np.maximum(prior, 0.0))
+
+
+def pair_probabilities(model: ExactGP, rows: FloatArray, pairs: IntArray) -> FloatArray:
+    """Probabilities of all levels for pairs of rows, each distinct pair computed once."""
+    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    at = pair_moments(model, rows, distinct)
+    proba: FloatArray = model.likelihood.probabilities(at.mean, at.var)[which.ravel()]
+    return proba
 
 
 @dataclass(frozen=True, eq=False)

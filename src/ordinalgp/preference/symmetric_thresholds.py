@@ -1,7 +1,7 @@
-"""Graded comparisons: the ordinal probit on a difference, with thresholds symmetric about zero.
+"""Likelihoods of graded comparisons: threshold models of a difference, symmetric about zero.
 
 [Wang10]_ has two levels and the threshold 0; ties and grades add pairs of thresholds -c, +c. All
-formulas are those of ``OrdinalProbit``; this module only maps its parameters.
+formulas are those of the threshold models; this module only maps their parameters.
 """
 
 from dataclasses import dataclass, replace
@@ -12,16 +12,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
-from ordinalgp.core.likelihoods import (
-    GAP_BOUNDS,
-    NOISE_BOUNDS,
-    THRESHOLD_BOUNDS,
-    OrdinalProbit,
-    Smoothed,
-    ThetaDerivatives,
-    Thresholds,
-)
+from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
+from ordinalgp.persistence import saved_as
 
 
 @dataclass(frozen=True)
@@ -31,7 +24,7 @@ class SymmetricThresholds:
     theta = [log noise, log steps, bias / unit]. ``steps`` lead from zero outwards, one for each
     pair of thresholds; with an odd number of levels the first is half the width of the tie.
     ``bias`` is added to u, in favour of the left; it is in theta only if ``biased``.
-    Subclasses say which threshold model has these thresholds, and with what noise.
+    Subclasses name the threshold model, and its noise.
     """
 
     model: ClassVar[type[Thresholds]]
@@ -98,11 +91,9 @@ class SymmetricThresholds:
     @property
     def bounds(self) -> FloatArray:
         """Search bounds of theta, shape (p, 2)."""
-        scale = np.log(self.unit)
-        noise = [np.log(NOISE_BOUNDS) + scale] if self.free_noise else []
-        steps = [np.log(GAP_BOUNDS) + scale] * len(self.steps)
-        bias = [THRESHOLD_BOUNDS] if self.biased else []
-        return np.array([*noise, *steps, *bias]).reshape(-1, 2)
+        noise, first, gaps = np.split(self.spelled_out.bounds, [1, 2])
+        free = noise[: int(self.free_noise)], gaps[: len(self.steps)], first[: int(self.biased)]
+        return np.concatenate(free)
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same likelihood with other parameters."""
@@ -117,9 +108,8 @@ class SymmetricThresholds:
         h, gaps = len(self.steps), self.spelled_out.gaps
         step_of_gap = np.abs(np.arange(len(gaps)) - (len(gaps) - 1) / 2).astype(int)
         columns = np.zeros((h, self.n_levels))
-        for j in range(h):
-            columns[j, 1] = -self.steps[j] / self.unit  # the first threshold is -sum(steps)
-            columns[j, 2:] = step_of_gap == j
+        columns[:, 1] = -self.steps / self.unit  # the first threshold is -sum(steps)
+        columns[:, 2:] = step_of_gap == np.arange(h)[:, None]
         unit = np.eye(2, self.n_levels)
         noise, bias = unit[: int(self.free_noise)], -unit[1 : 1 + int(self.biased)]
         return np.concatenate([noise, columns, bias]).T
@@ -144,6 +134,7 @@ class SymmetricThresholds:
         return self
 
 
+@saved_as("likelihood.symmetric_probit")
 class SymmetricProbit(SymmetricThresholds):
     """Normal noise of variance noise^2 per item, 2 noise^2 per difference: (2) of [Wang10]_."""
 
@@ -151,6 +142,7 @@ class SymmetricProbit(SymmetricThresholds):
     noise_factor = float(np.sqrt(2))
 
 
+@saved_as("likelihood.symmetric_logit")
 class SymmetricLogit(SymmetricThresholds):
     """Gumbel noise of scale ``noise`` per item: logistic noise of that scale per difference.
 
@@ -160,3 +152,7 @@ class SymmetricLogit(SymmetricThresholds):
 
     model = OrdinalLogit
     noise_factor = 1.0
+
+
+LIKELIHOODS = {"probit": SymmetricProbit, "logit": SymmetricLogit}
+"""likelihoods of a comparison by name"""

@@ -143,23 +143,25 @@ def _require_two_classes(classes: NDArray[Any], name: str) -> None:
         )
 
 
-def check_categories(categories: Any, classes: NDArray[Any]) -> NDArray[Any]:
+def check_categories(
+    categories: Any, classes: NDArray[Any], name: str = "categories"
+) -> NDArray[Any]:
     """Levels that a user named, at least two and each once, of the kind of ``classes``."""
     if np.ndim(categories) != 1:
         raise ValueError(
-            "categories must be a list of levels from lowest to highest, "
+            f"{name} must be a list of levels from lowest to highest, "
             f"e.g. ['low', 'mid', 'high'], but {categories!r} was given."
         )
-    levels = _in_kind_of(classes, label_values(list(categories), "categories"))
+    levels = _in_kind_of(classes, label_values(list(categories), name))
     if len(levels) < 2:
         raise ValueError(
-            f"categories must name at least 2 levels, but has {len(levels)} ({show(levels)}). "
+            f"{name} must name at least 2 levels, but has {len(levels)} ({show(levels)}). "
             "Name every level from lowest to highest."
         )
     distinct, counts = np.unique(levels, return_counts=True)
     if (counts > 1).any():
         raise ValueError(
-            f"categories must name each level once, but repeats {show(distinct[counts > 1])}. "
+            f"{name} must name each level once, but repeats {show(distinct[counts > 1])}. "
             "Remove the repetition."
         )
     return levels
