@@ -11,14 +11,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from ordinalgp import load
-from ordinalgp.cli import fit as fit_command
-from ordinalgp.many_rows import classifier as _large
-from ordinalgp.many_rows import passes as _induced
-from ordinalgp.tables import large
+from ordinalgp import OrdinalGPClassifier, load
+from ordinalgp.cli.progress import ProgressView
+from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.tables.cells import BadRows
-from ordinalgp.tables.encoding import inspect, learn
-from ordinalgp.tables.large import encode_file
+from ordinalgp.tables.encoding import learn, parse_columns
+from ordinalgp.tables.large import BatchSettings, encode_file
 from ordinalgp.tables.reading import read_table
 from ordinalgp.tables.source import Source
 from ordinalgp.tables.target import read_target
@@ -41,15 +39,13 @@ def make_table(n=N, seed=0):
     return pd.DataFrame(frame)
 
 
+BATCHES = BatchSettings(large_rows=1000, batch_rows=400)
+FEW_ROWS = {"exact_rows": 200, "auto_points": 20, "subset_rows": 100, "sample_rows": 300}
+
+
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    for module in (_large, _induced):
-        monkeypatch.setattr(module, "SUBSET_ROWS", 100)
-        monkeypatch.setattr(module, "SAMPLE_ROWS", 300)
-    monkeypatch.setattr(_large, "_AUTO_POINTS", 20)
-    monkeypatch.setattr(_large, "_EXACT_ROWS", 200)
-    monkeypatch.setattr(large, "LARGE_ROWS", 1000)
-    monkeypatch.setattr(large, "BATCH_ROWS", 400)
+    monkeypatch.setattr(OrdinalGPClassifier, "many_rows_settings", ManyRowsSettings(**FEW_ROWS))
 
 
 @pytest.fixture
@@ -59,23 +55,23 @@ def table(tmp_path):
     return path
 
 
-def run(*arguments):
+def run(*arguments, batches=BATCHES):
     from ordinalgp.cli.main import build
 
-    return runner_module.CliRunner().invoke(build(), [str(a) for a in arguments])
+    return runner_module.CliRunner().invoke(build(), [str(a) for a in arguments], obj=batches)
 
 
 LEVELS = ["--categories", "low,mid,high"]
 
 
-def test_batches_give_the_model_of_the_whole_table(table, tmp_path, monkeypatch):
+def test_batches_give_the_model_of_the_whole_table(table, tmp_path):
     told = run("fit", table, "--target", "grade", *LEVELS, "-o", tmp_path / "batches.ogp")
     assert told.exit_code == 0, told.output
     assert "read 1,500 rows" in told.stderr
     assert "pass 2: 1,500 rows" in told.stderr
     assert "rows/s" in told.stderr
-    monkeypatch.setattr(large, "LARGE_ROWS", 10**9)
-    told = run("fit", table, "--target", "grade", *LEVELS, "-o", tmp_path / "whole.ogp")
+    options = ["--target", "grade", *LEVELS, "-o", tmp_path / "whole.ogp"]
+    told = run("fit", table, *options, batches=BatchSettings())
     assert told.exit_code == 0, told.output
     batches, whole = load(tmp_path / "batches.ogp"), load(tmp_path / "whole.ogp")
     new = make_table(100, seed=1)
@@ -88,11 +84,10 @@ def test_batches_give_the_model_of_the_whole_table(table, tmp_path, monkeypatch)
 
 def test_the_encoding_is_that_of_all_rows(table, tmp_path):
     source = Source(table, "grade", ["low", "mid", "high"])
-    encoded = encode_file(source, BadRows(), tmp_path, lambda text: None)
+    encoded = encode_file(source, BadRows(), tmp_path, lambda text: None, BATCHES)
     everything = read_table(table, BadRows())
     features = everything.without(["grade"])
-    kinds, _ = inspect(features)
-    whole = learn(features, kinds)
+    whole = learn(parse_columns(features)[0])
     for got, expected in zip(encoded.encoder.columns, whole.columns, strict=True):
         assert got.name == expected.name
         if got.kind == "nominal":
@@ -107,8 +102,8 @@ def test_the_encoding_is_that_of_all_rows(table, tmp_path):
     assert_array_equal(np.concatenate([y for _, y in parts]), labels)
 
 
-def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr(large, "SAMPLE_ROWS", 500)
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    settings = BatchSettings(batch_rows=400, sample_rows=500)
     peaks = []
     for n in (4000, 16_000):
         path, folder = tmp_path / f"{n}.parquet", tmp_path / str(n)
@@ -116,7 +111,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
         make_table(n).to_parquet(path, row_group_size=400)
         source = Source(path, "grade", ["low", "mid", "high"])
         tracemalloc.start()
-        encode_file(source, BadRows(), folder, lambda text: None)
+        encode_file(source, BadRows(), folder, lambda text: None, settings)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.25 * peaks[0]
@@ -156,24 +151,24 @@ def probabilities(path):
 
 
 def test_an_interrupted_fit_goes_on(table, tmp_path, monkeypatch):
-    folder, say = tmp_path / "notes", _induced.PassRunner._say
+    folder, show = tmp_path / "notes", ProgressView.show
     options = ["fit", table, "--target", "grade", *LEVELS]
     assert run(*options, "-o", tmp_path / "whole.ogp").exit_code == 0
 
-    def stop(self, number, *rest):
-        say(self, number, *rest)
-        if number == 1 and self.sweeps.n_rows == N:
+    def stop(self, progress):
+        show(self, progress)
+        if progress.stage == "pass" and progress.step == 2:
             raise KeyboardInterrupt
 
     options += ["-o", tmp_path / "m.ogp"]
     with monkeypatch.context() as patch:
-        patch.setattr(_induced.PassRunner, "_say", stop)
+        patch.setattr(ProgressView, "show", stop)
         told = run(*options)
         assert told.exit_code == 130
-        assert "nothing was kept; with --checkpoint FOLDER" in told.stderr
+        assert "nothing was kept. With --checkpoint FOLDER" in told.stderr
         told = run(*options, "--checkpoint", folder)
         assert told.exit_code == 130
-        assert f"the same command goes on from {folder}" in told.stderr
+        assert f"the same command resumes from {folder}" in told.stderr
     assert (folder / "state.npz").exists()
     assert not (tmp_path / "m.ogp").exists()
     told = run(*options, "--checkpoint", folder)
@@ -183,22 +178,20 @@ def test_an_interrupted_fit_goes_on(table, tmp_path, monkeypatch):
     assert_allclose(probabilities(tmp_path / "m.ogp"), probabilities(tmp_path / "whole.ogp"))
 
 
-SLEEPER = """
+SLEEPER = f"""
 import sys, time
-from ordinalgp.many_rows import classifier as _large
-from ordinalgp.many_rows import passes as _induced
-from ordinalgp.tables import large
+from ordinalgp import OrdinalGPClassifier
 from ordinalgp.cli.main import build
-for module in (_large, _induced):
-    module.SUBSET_ROWS, module.SAMPLE_ROWS = 100, 300
-_large._AUTO_POINTS, _large._EXACT_ROWS = 20, 200
-large.LARGE_ROWS, large.BATCH_ROWS = 1000, 400
-say = _induced.Passes._say
-def wait(self, number, *rest):
-    say(self, number, *rest)
-    time.sleep(60 if number == 1 else 0)
-_induced.Passes._say = wait
-build()(sys.argv[1:])
+from ordinalgp.cli.progress import ProgressView
+from ordinalgp.many_rows.settings import ManyRowsSettings
+from ordinalgp.tables.large import BatchSettings
+show = ProgressView.show
+def wait(self, progress):
+    show(self, progress)
+    time.sleep(60 if progress.stage == "pass" and progress.step == 2 else 0)
+ProgressView.show = wait
+OrdinalGPClassifier.many_rows_settings = ManyRowsSettings(**{FEW_ROWS})
+build()(sys.argv[1:], obj={BATCHES})
 """
 
 
@@ -214,7 +207,7 @@ def test_ctrl_c_stops_the_command_itself(table, tmp_path):
             if re.match(r"pass 2: 1,500 rows, [\d,]+ rows/s", line):
                 process.send_signal(signal.SIGINT)
         assert process.wait() == 130
-    assert line.startswith(f"Interrupted: the same command goes on from {folder}")
+    assert line.startswith(f"Interrupted: the same command resumes from {folder}")
     told = run(*options)
     assert told.exit_code == 0, told.output
     assert "pass 1:" not in told.stderr
@@ -233,8 +226,7 @@ def test_what_cannot_be_used_is_said(table, tmp_path):
         assert message in told.stderr
 
 
-def test_small_tables_are_read_at_once(table, monkeypatch):
-    assert fit_command.is_large(table)
-    monkeypatch.setattr(large, "LARGE_ROWS", N + 1)
-    assert not large.is_large(table)
-    assert not large.is_large(table.with_name("absent.parquet"))
+def test_small_tables_are_read_at_once(table):
+    assert BATCHES.is_large(table)
+    assert not BatchSettings(large_rows=N + 1).is_large(table)
+    assert not BATCHES.is_large(table.with_name("absent.parquet"))

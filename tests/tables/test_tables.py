@@ -3,6 +3,8 @@
 import csv
 import gzip
 import io
+import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,13 +13,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from tests.table_cases import LEVELS, encoded, school
+from tests.table_cases import LEVELS, encoded, school, write_csv
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows, Table, as_table, number
-from ordinalgp.tables.encoding import inspect, learn
+from ordinalgp.tables.encoding import kinds_of, learn, parse_columns
 from ordinalgp.tables.reading import Format, read_chunks, read_table
 from ordinalgp.tables.target import read_target
 from ordinalgp.tables.writing import table_writer
@@ -178,7 +180,7 @@ def test_frames_dicts_and_tables_are_encoded_alike():
     expected = encoded(columns)
     for data in (columns, pd.DataFrame(columns), polars.DataFrame(columns)):
         table = as_table(data)
-        encoder = learn(table, inspect(table)[0])
+        encoder = learn(parse_columns(table)[0])
         features, bad = encoder.encode(table)
         assert bad == []
         assert_allclose(features, expected, rtol=0, atol=1e-13)
@@ -187,10 +189,10 @@ def test_frames_dicts_and_tables_are_encoded_alike():
 
 def test_codes_can_be_nominal_and_texts_numeric():
     table = as_table({"code": [1.0, 2.0, 2.5, 1.0], "size": ["1", "2", "x", "y"]})
-    kinds, bad = inspect(table, nominal=["code"], numeric=["size"])
-    assert kinds == {"code": "nominal", "size": "number"}
+    parsed, bad = parse_columns(table, nominal=["code"], numeric=["size"])
+    assert kinds_of(parsed) == {"code": "nominal", "size": "number"}
     assert [(cell.line, cell.column) for cell in bad] == [(3, "size"), (4, "size")]
-    encoder = learn(table.without(["size"]), kinds)
+    encoder = learn(parsed.without(["size"]))
     assert encoder.features == ["code = 1", "code = 2", "code = 2.5"]
     # A file of texts with the same codes.
     again, bad = encoder.encode(as_table({"code": ["1", "2.5", "7"]}))
@@ -201,7 +203,7 @@ def test_codes_can_be_nominal_and_texts_numeric():
 def test_constant_columns_stay_finite():
     for value in (0.0, 0.1, 1e30):
         table = as_table({"flat": [value] * 7})
-        encoder = learn(table, inspect(table)[0])
+        encoder = learn(parse_columns(table)[0])
         assert_array_equal(encoder.encode(table)[0], 0)
         assert "always" in encoder.columns[0].rule
         assert np.isfinite(encoder.encode(as_table({"flat": [5.0]}))[0]).all()
@@ -210,7 +212,7 @@ def test_constant_columns_stay_finite():
 @pytest.mark.parametrize("size", [1e-300, 1e-200, 1.0, 1e200, 1e300])
 def test_numbers_of_any_size_are_scaled(size):
     table = as_table({"x": [size, -size, size, -size]})
-    features, _ = learn(table, inspect(table)[0]).encode(table)
+    features, _ = learn(parse_columns(table)[0]).encode(table)
     assert_allclose(features[:, 0], [1, -1, 1, -1])
 
 
@@ -225,7 +227,7 @@ def test_tables_need_names_and_one_length():
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=2).filter(lambda v: v[0]))
 def test_numbers_are_encoded_as_scikit_learn_does(values):
     table = as_table({"x": values})
-    features, _ = learn(table, inspect(table)[0]).encode(table)
+    features, _ = learn(parse_columns(table)[0]).encode(table)
     filled = np.array([np.nan if v is None else v for v in values])
     filled[np.isnan(filled)] = np.nanmedian(filled)
     # scikit-learn takes columns whose variance underflows for constant.
@@ -260,7 +262,7 @@ def test_bad_labels_are_named():
     assert [cell.line for cell in bad] == [4, 5]
     with pytest.raises(BadInput, match="--categories high,low"):
         labels_of(["low", "high", "low"])
-    with pytest.raises(BadInput, match="51 different texts, which are no levels"):
+    with pytest.raises(BadInput, match="51 different texts, too many for levels"):
         labels_of([f"name {i}" for i in range(51)])
 
 
@@ -325,3 +327,69 @@ def test_labels_of_every_kind_are_kept():
     assert model.categories_.tolist() == LEVELS
     assert model.predict(columns)[0] in LEVELS
     assert_array_equal(model.codes_, grade - 1)
+
+
+# ---------------------------------------------------------------------------------- files
+
+
+def test_every_number_is_parsed_once(fitted, tmp_path, monkeypatch):
+    from ordinalgp.tables import cells as module
+    from ordinalgp.tables.source import Source
+
+    _, columns, grade = fitted
+    parsed, parse = [], module.number
+    monkeypatch.setattr(module, "number", lambda *given: parsed.append(given[0]) or parse(*given))
+    numbers = {name: columns[name] for name in ("hours", "sleep")}
+    path = write_csv(tmp_path / "t.csv", numbers | {"grade": [int(g) for g in grade]})
+    X, y, _ = Source(path, "grade").read(BadRows())
+    model = TableModel(OrdinalGPClassifier(optimizer=None)).fit(X, y)
+    assert model.encoder_.features == ["hours", "hours missing", "sleep"]
+    assert len(parsed) == 3 * 48 - columns["hours"].count(None)
+
+
+def column(told, name):
+    columns = told["result"]["fields"]["encoder"]["fields"]["columns"]["items"]
+    return next(c["fields"] for c in columns if c["fields"]["name"] == name)
+
+
+CHANGES = {
+    "a column less": lambda told: told["result"]["fields"]["encoder"]["fields"]["columns"][
+        "items"
+    ].pop(),
+    "a value that fills gaps and is none": lambda told: column(told, "tutor").update(frequent="x"),
+    "a value more": lambda told: column(told, "tutor")["values"]["items"].append("maybe"),
+    "a scale of zero": lambda told: column(told, "sleep").update(scale=0.0),
+    "a count below zero": lambda told: column(told, "sleep").update(missing=-1),
+    "text for a number": lambda told: column(told, "sleep").update(mean="7"),
+    "no encoder": lambda told: told["result"]["fields"].pop("encoder"),
+    "latent means for codes": lambda told: told["result"]["fields"].update(
+        codes=told["result"]["fields"]["latent_mean"]
+    ),
+    "counts for codes": lambda told: told["result"]["fields"].update(
+        codes=told["result"]["fields"]["level_counts"]
+    ),
+    "a model that is not fitted": lambda told: told["result"]["fields"]["classifier"].update(
+        result=None
+    ),
+    "a record for the classifier": lambda told: told["result"]["fields"].update(
+        classifier=told["result"]["fields"]["encoder"]
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_file_whose_parts_disagree_is_refused(change, fitted, tmp_path):
+    fitted[0].save(tmp_path / "m.ogp")
+    with (
+        zipfile.ZipFile(tmp_path / "m.ogp") as old,
+        zipfile.ZipFile(tmp_path / "n.ogp", "w") as new,
+    ):
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "model.json":
+                told = json.loads(content)
+                change(told)
+                content = json.dumps(told).encode()
+            new.writestr(name, content)
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        ordinalgp.load(tmp_path / "n.ogp")

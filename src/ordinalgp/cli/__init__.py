@@ -1,1 +1,1 @@
-"""The command line, one module a command; it needs ``ordinalgp[cli]``."""
+"""Command line, one module per command; it needs ``ordinalgp[cli]``."""

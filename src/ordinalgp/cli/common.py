@@ -1,4 +1,4 @@
-"""What the commands share: options, messages, and errors that are plain."""
+"""Options, messages and plain errors that the commands share."""
 
 import csv
 import functools
@@ -17,21 +17,20 @@ from rich.console import Console
 import ordinalgp
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows
+from ordinalgp.tables.reading import Format, TableFile
 
-_LARGE = 2000  # rows from which on several threads are worth it
-
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Separator = Annotated[
-    str | None, typer.Option(help="What separates cells: , ; | tab ... (default: found out)")
+    str | None, typer.Option(help="Separator of cells: , ; | tab ... (default: detected)")
 ]
-Decimal = Annotated[str, typer.Option(help="The decimal point of numbers: . or ,")]
+Decimal = Annotated[str, typer.Option(help="Decimal point of numbers: . or ,")]
 Encoding = Annotated[str, typer.Option(help="Encoding of text files.")]
 OnBadRows = Annotated[
     str,
     typer.Option(
         "--on-bad-rows",
         metavar="error|skip",
-        help="Rows with unreadable cells: stop and name them, or leave them out and count them.",
+        help="Rows with unreadable cells: stop and name them, or skip and count them.",
     ),
 ]
 
@@ -70,17 +69,17 @@ def plain_errors() -> Iterator[None]:
 
 
 def note(text: str) -> None:
-    """Say something beside the result."""
+    """Print a note on the error stream."""
     print(text, file=sys.stderr)
 
 
 def console() -> Console:
-    """Where results are printed."""
+    """Console that results are printed on."""
     return Console(highlight=False, soft_wrap=False)
 
 
 def print_json(result: Any) -> None:
-    """Print a result for machines."""
+    """Print a result as JSON."""
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))
 
 
@@ -91,21 +90,25 @@ def words(given: Sequence[str] | None) -> list[str]:
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
-    """Return ``value``, or say what is allowed."""
+    """Return ``value``, or raise an error that lists what is allowed."""
     if value not in allowed:
         raise BadInput(f"{name} must be one of {', '.join(allowed)}, but {value!r} was given.")
     return value
 
 
-def bad_rows(policy: str, source: Path) -> BadRows:
-    """What ``--on-bad-rows`` asks for."""
-    return BadRows(check_choice("--on-bad-rows", policy, ("error", "skip")), str(source))
+def table_file(
+    path: Path, on_bad_rows: str, separator: str | None, decimal: str, encoding: str
+) -> TableFile:
+    """File to read, as the options say."""
+    policy = check_choice("--on-bad-rows", on_bad_rows, ("error", "skip"))
+    style = Format(_separator_named(separator), decimal, encoding)
+    return TableFile(path, style, BadRows(policy, str(path)))
 
 
 def tell_skipped(rows: BadRows) -> None:
-    """Report the rows that were left out."""
+    """Print the rows that were skipped."""
     if rows.skipped:
-        note(f"{rows.skipped} bad rows of {rows.source} were left out, among them:")
+        note(f"{rows.skipped} bad rows of {rows.source} were skipped, among them:")
         for example in rows.examples:
             note(f"  {example}")
 
@@ -115,21 +118,14 @@ def load_model(path: Path) -> TableModel:
     model = ordinalgp.load(path)
     if not isinstance(model, TableModel):
         raise BadInput(
-            f"{path} holds a {type(model).__name__} without the encoding of a table's columns: it "
-            "was saved from Python. Use it from Python, or make a model with ordinalgp fit."
+            f"{path} holds a {type(model).__name__} that was saved from Python, without the "
+            "encoding of a table. Use it from Python, or make a model with ordinalgp fit."
         )
     return model
 
 
-def calm_threads(n_rows: int) -> Any:
-    """One thread of linear algebra for small matrices: more would wait for each other."""
-    from threadpoolctl import threadpool_limits  # comes with scikit-learn
-
-    return threadpool_limits(1 if n_rows < _LARGE else None)
-
-
-def separator_named(separator: str | None) -> str | None:
-    """A separator from how people write it on a command line."""
+def _separator_named(separator: str | None) -> str | None:
+    """Separator from its name or character on the command line."""
     named = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
     found = named.get(separator, separator) if separator else None
     if found is not None and len(found) != 1:

@@ -1,10 +1,11 @@
-"""``ordinalgp demo``: a tour on real rows with ordered levels."""
+"""``ordinalgp demo``: a tour on real data with ordered levels."""
 
 import shutil
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,18 +20,20 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.cli.common import Json, calm_threads, command, console, note, print_json
+from ordinalgp.cli.common import Json, command, console, note, print_json
 from ordinalgp.cli.predict import predictions
-from ordinalgp.cli.show import grid, print_summary
+from ordinalgp.cli.show import print_summary, score_grid
 from ordinalgp.datasets import DemoData, load_demo
+from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadRows
-from ordinalgp.tables.reading import Format
+from ordinalgp.tables.reading import Format, TableFile
 from ordinalgp.tables.summary import SCORES, scores, summarise
 from ordinalgp.tables.writing import table_writer
 
 SPLITS = 5
-_SHADES, _PLAIN, _WIDTH = "░▒▓█", ".:o#", 44
+_SHADES, _ASCII_SHADES = "░▒▓█", ".:o#"
+_BAR_WIDTH = 44
 Columns = dict[str, list[Any]]
 
 
@@ -45,14 +48,14 @@ def demo(
     ),
     as_json: Json = False,
 ) -> None:
-    """Fit, compare, predict and report on real rows that come with scikit-learn.
+    """Fit, compare, predict and report on real data that come with scikit-learn.
 
     Takes less than a minute, and needs no network and no files.
     """
     started = time.perf_counter()
     output.mkdir(parents=True, exist_ok=True)
     data = load_demo()
-    with calm_threads(len(data.y)):
+    with threads_for(len(data.y)):
         splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
         splits = list(splitter.split(data.X, data.y))
         train, held = splits[0]
@@ -130,8 +133,8 @@ def _introduce(data: DemoData) -> None:
 
 
 def _print_comparison(results: dict[str, FloatArray], n_train: int, n_held: int) -> None:
-    _heading(f"1  Compare: {SPLITS} splits, {n_train} rows to learn from, {n_held} held out")
-    table = grid("", *SCORES.values())
+    _heading(f"1  Compare: {SPLITS} splits, {n_train} training rows, {n_held} held out")
+    table = score_grid()
     means = {name: values.mean(axis=0) for name, values in results.items()}
     best = np.min(list(means.values()), axis=0)
     for name, values in results.items():
@@ -145,22 +148,22 @@ def _print_comparison(results: dict[str, FloatArray], n_train: int, n_held: int)
     ep, linear = results["GP, EP"], results["linear model"]
     wins = (ep < linear).sum(axis=0)
     told = ", ".join(f"{n} by {name}" for n, name in zip(wins, SCORES.values(), strict=True))
-    print("\nLess is better; mean ± standard deviation over the splits. The naive baseline")
-    print("knows how frequent each level is; the linear model is logistic regression.")
-    print(f"On how many of {len(ep)} splits EP beats the linear model:\n{told}.")
+    print("\nLower is better; mean ± standard deviation over the splits. The naive baseline")
+    print("predicts the level frequencies; the linear model is logistic regression.")
+    print(f"Splits of {len(ep)} on which EP beats the linear model:\n{fill(told, 78)}.")
 
 
 def _print_examples(model: TableModel, data: DemoData, held: IntArray, n: int = 5) -> None:
     _heading(f"3  Predict: the first {n} held-out rows")
     fancy = (sys.stdout.encoding or "").lower().startswith("utf")
-    shades = _SHADES if fancy else _PLAIN
+    shades = _SHADES if fancy else _ASCII_SHADES
     p, truth = model.category_proba(columns(data, held[:n])), data.y[held[:n]]
     print(
         "   ".join(f"{shade} {name}" for shade, name in zip(shades, data.categories, strict=True))
     )
-    print(f"\n{'true':<10}{'predicted':<11}{'probabilities':<{_WIDTH}}  of the true")
+    print(f"\n{'true':<10}{'predicted':<11}{'probabilities':<{_BAR_WIDTH}}  of the true")
     for row, level in zip(p, truth, strict=True):
-        edges = np.rint(_WIDTH * np.concatenate([[0.0], np.cumsum(row)])).astype(int)
+        edges = np.rint(_BAR_WIDTH * np.concatenate([[0.0], np.cumsum(row)])).astype(int)
         bar = "".join(s * w for s, w in zip(shades, np.diff(edges), strict=True))
         chosen = data.categories[int(row.argmax())]
         print(f"{level:<10}{chosen:<11}{bar}  {row[data.categories.index(level)]:.2f}")
@@ -175,17 +178,17 @@ def _keep(model: TableModel, data: DemoData, train: IntArray, held: IntArray, to
             writer.write(columns(data, rows) | {"stage": data.y[rows].tolist()})
     model.save(to / "model.ogp")
     with table_writer(to / "predictions.csv") as writer:
-        for chunk in predictions(model, to / "test.csv", Format(), BadRows(), ["stage"]):
+        for chunk in predictions(model, TableFile(to / "test.csv", Format(), BadRows()), ["stage"]):
             writer.write(chunk)
     write_report(model, to / "report.html")
 
 
 def _print_files(folder: Path, data: DemoData) -> None:
-    _heading(f"4  Keep: all of it is in {folder.resolve()}")
-    print("train.csv, test.csv  the rows of the first split")
-    print("model.ogp            the model of step 2, with the encoding of its columns")
+    _heading(f"4  Keep: all files are in {folder.resolve()}")
+    print("train.csv, test.csv  rows of the first split")
+    print("model.ogp            model of step 2, with the encoding of its columns")
     print("predictions.csv      every held-out row with its probabilities")
-    print("report.html          one page with pictures: open it in a browser")
+    print("report.html          one page with plots: open it in a browser")
     program, order = _program(), ",".join(data.categories)
     _heading("Now try")
     for line in (
@@ -199,7 +202,7 @@ def _print_files(folder: Path, data: DemoData) -> None:
 
 
 def _program() -> str:
-    """How to call the command from here, as short as it works."""
+    """Shortest way to call the command from this folder."""
     beside = Path(sys.executable).parent / "ordinalgp"
     found = shutil.which("ordinalgp")
     if found is not None and Path(found) == beside:

@@ -1,4 +1,4 @@
-"""``ordinalgp evaluate``: how good a model is on rows whose levels are known."""
+"""``ordinalgp evaluate``: score a model on rows whose levels are known."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,23 +15,23 @@ from ordinalgp.cli.common import (
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
-    calm_threads,
     command,
     console,
     load_model,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
 )
 from ordinalgp.cli.predict import tell_new_columns
 from ordinalgp.cli.show import grid, print_scores
 from ordinalgp.decisions import decide
+from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, BadRows
-from ordinalgp.tables.reading import Format, read_chunks
+from ordinalgp.tables.cells import BadInput
+from ordinalgp.tables.reading import TableFile
 from ordinalgp.tables.summary import baseline, scores
 from ordinalgp.tables.target import read_target
+from ordinalgp.validation.labels import class_positions
 
 
 def register(app: typer.Typer) -> None:
@@ -41,12 +41,14 @@ def register(app: typer.Typer) -> None:
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help="Model file that ordinalgp fit wrote.")],
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the target column too.")],
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file that has the target column.")],
     target: Annotated[
-        str | None, typer.Option("--target", "-t", help="Target column, if not as in training.")
+        str | None,
+        typer.Option("--target", "-t", help="Target column, if its name differs from training."),
     ] = None,
     plots: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Draw calibration and confusion there.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder for plots of calibration and confusion."),
     ] = None,
     on_bad_rows: OnBadRows = "error",
     separator: Separator = None,
@@ -54,37 +56,34 @@ def evaluate(
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
-    """Score a model on rows whose levels are known, beside the naive baseline."""
-    fitted, rows = load_model(model), bad_rows(on_bad_rows, table)
-    style = Format(separator_named(separator), decimal, encoding)
-    with calm_threads(len(fitted.codes_)):
-        codes, p = _predict_known(fitted, table, target or fitted.target or "", style, rows)
+    """Score a model on rows whose levels are known, beside a naive baseline."""
+    file = table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = load_model(model)
+    with threads_for(len(fitted.codes_)):
+        codes, p = _predict_known(fitted, file, target or fitted.target or "")
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)
-    tell_skipped(rows)
+    tell_skipped(file.bad)
     if plots is not None:
         result["plots"] = _draw(plots, fitted, codes, p)
     if as_json:
-        print_json(result | {"skipped_rows": rows.skipped})
+        print_json(result | {"skipped_rows": file.bad.skipped})
         return
     _print(result)
 
 
-def _predict_known(
-    model: TableModel, path: Path, target: str, style: Format, rows: BadRows
-) -> tuple[IntArray, FloatArray]:
+def _predict_known(model: TableModel, file: TableFile, target: str) -> tuple[IntArray, FloatArray]:
     """Ranks of the rows of a file, and their probabilities."""
     levels = model.categories_.tolist()
-    rank = {level: place for place, level in enumerate(levels)}
     codes, proba = [np.empty(0, dtype=np.intp)], [np.empty((0, len(levels)))]
-    for number, table in enumerate(read_chunks(path, rows, style)):
-        labels, _, bad = read_target(table, target, levels, style.decimal)
-        features, wrong = model.encoder_.encode(table, style.decimal)
-        good = rows.drop(table, sorted([*bad, *wrong], key=lambda cell: cell.line))
+    for number, table in enumerate(file.chunks()):
+        labels, _, bad = read_target(table, target, levels, file.style.decimal)
+        features, wrong = model.encoder_.encode(table, file.style.decimal)
+        good = file.bad.drop(table, bad + wrong)
         if number == 0:
             tell_new_columns(model, table, [target])
-        codes.append(np.array([rank[label] for label in labels[good].tolist()], dtype=np.intp))
+        codes.append(class_positions(model.categories_, labels[good]))
         if good.any():
             proba.append(model.classifier_.category_proba(features[good]))
     return np.concatenate(codes), np.vstack(proba)
@@ -121,25 +120,25 @@ def evaluation(model: TableModel, codes: IntArray, p: FloatArray) -> dict[str, A
 
 
 def _kappa(codes: IntArray, mode: IntArray, order: dict[str, Any]) -> float | None:
-    """Weighted kappa; where all rows are of one level and so predicted it is not defined."""
+    """Weighted kappa; not defined where all true and predicted levels are the same one."""
     one_level = len(np.unique(np.concatenate([codes, mode]))) < 2
     return None if one_level else metrics.weighted_kappa(codes, mode, **order)
 
 
 def _print(result: dict[str, Any]) -> None:
-    print(f"{result['rows']} rows (less is better):\n")
+    print(f"{result['rows']} rows (lower is better):\n")
     print_scores(result["scores"])
     kappa = result["weighted_kappa"]
     print(
-        f"\nLevels off, averaged over levels {result['macro_absolute_error']:.3f}; weighted kappa "
-        f"{'not defined' if kappa is None else format(kappa, '.3f')}.\n"
+        f"\nMean absolute error averaged over levels {result['macro_absolute_error']:.3f}; "
+        f"weighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n"
     )
     levels = [str(level) for level in result["levels"]]
     table = grid("true \\ predicted", *levels)
     for level, counts in zip(levels, result["confusion"], strict=True):
         table.add_row(Text(level), *map(str, counts))
     console().print(table)
-    print("\nCalibration: rows expected at each level and up to it, and how many there were:\n")
+    print("\nCalibration: expected and observed rows at each level, and up to it:\n")
     table = grid("level", "expected", "observed", "expected up to", "observed up to")
     for row in result["calibration"]:
         numbers = f"{row['expected']:.1f}", str(row["observed"])
@@ -147,7 +146,7 @@ def _print(result: dict[str, Any]) -> None:
         table.add_row(Text(str(row["level"])), *numbers, *up_to)
     console().print(table)
     for path in result.get("plots", []):
-        print(f"Drawn: {path}")
+        print(f"Plot: {path}")
 
 
 def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> list[str]:
@@ -157,14 +156,14 @@ def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> li
     folder.mkdir(parents=True, exist_ok=True)
     levels = model.categories_
     truth, found = levels[codes], levels[decide(p, "mode")]
-    calibration = CalibrationDisplay.from_predictions
     displays: dict[str, Any] = {
-        "calibration.png": calibration(truth, p, levels, ax=file_axes()),
-        "cumulative-calibration.png": calibration(
-            truth, p, levels, kind="cumulative", ax=file_axes()
-        ),
-        "confusion.png": ConfusionDisplay.from_predictions(truth, found, levels, ax=file_axes()),
+        f"{name}.png": CalibrationDisplay.from_predictions(
+            truth, p, levels, kind=kind, ax=file_axes()
+        )
+        for name, kind in (("calibration", "level"), ("cumulative-calibration", "cumulative"))
     }
+    shown = ConfusionDisplay.from_predictions(truth, found, levels, ax=file_axes())
+    displays["confusion.png"] = shown
     for name, display in displays.items():
         display.figure_.savefig(folder / name, dpi=120)
     return [str(folder / name) for name in displays]

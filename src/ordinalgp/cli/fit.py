@@ -1,4 +1,4 @@
-"""``ordinalgp fit``: a model from a table."""
+"""``ordinalgp fit``: fit a model to a table."""
 
 import signal
 import tempfile
@@ -12,34 +12,41 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+import ordinalgp
 from ordinalgp.cli.common import (
     Decimal,
     Encoding,
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
-    calm_threads,
     check_choice,
     command,
     note,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
     words,
 )
-from ordinalgp.cli.models import KERNEL_WORDS, available, make
-from ordinalgp.cli.progress import watching
+from ordinalgp.cli.progress import showing_progress
 from ordinalgp.cli.show import print_summary
+from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadRows
 from ordinalgp.tables.encoding import NumberColumn
-from ordinalgp.tables.large import encode_file, is_large
-from ordinalgp.tables.reading import Format
+from ordinalgp.tables.large import BatchSettings, encode_file
+from ordinalgp.tables.model import KERNELS
 from ordinalgp.tables.source import Source
 from ordinalgp.tables.summary import summarise
 
 DECISIONS = ("mode", "median", "mean")
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "gp": ("OrdinalGPClassifier", {"inference": "ep"}),
+    "laplace": ("OrdinalGPClassifier", {"inference": "laplace"}),
+    "least-squares": ("LeastSquaresOrdinalClassifier", {}),
+    "sparse": ("SparseBayesOrdinalClassifier", {}),
+}
+"""words for ``--model``: estimator, and parameters that the word fixes"""
+_SPARSE_KERNELS = {"rbf": "gaussian", "exponential": "exponential", "auto": "auto"}
 
 TableFile = Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")]
 Target = Annotated[str, typer.Option("--target", "-t", help="Column with the levels.")]
@@ -50,32 +57,33 @@ Categories = Annotated[
 Kernel = Annotated[
     str | None,
     typer.Option(
-        metavar="|".join(KERNEL_WORDS),
-        help="One length scale; one for each feature (shows which matter), the usual; linear; "
-        "functions with kinks. For sparse: rbf, exponential, or auto, the better one, the usual.",
+        metavar="|".join((*KERNELS, "auto")),
+        help="rbf: one length scale; ard: one per feature, which shows the columns that matter "
+        "(default); linear; exponential: functions with kinks. "
+        "For sparse: rbf, exponential, or auto, the better of the two (default).",
     ),
 ]
 Decision = Annotated[
     str,
     typer.Option(
         metavar="|".join(DECISIONS),
-        help="How probabilities become a level: fewest wrong, least distance, least squares.",
+        help="Level to predict: the most probable one, the median, or the one nearest the mean.",
     ),
 ]
 Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Columns to leave out.")]
 Nominal = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME,...", help="Columns of codes, whatever they look like."),
+    typer.Option(metavar="NAME,...", help="Columns to treat as nominal, whatever they look like."),
 ]
 Numeric = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME,...", help="Columns of numbers, whatever they look like."),
+    typer.Option(metavar="NAME,...", help="Columns to treat as numbers, whatever they look like."),
 ]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
         metavar="FOLDER",
-        help="For large tables: where a fit notes how far it is, to go on from if interrupted.",
+        help="Checkpoint folder for large tables; an interrupted fit resumes from it.",
     ),
 ]
 
@@ -87,11 +95,12 @@ def register(app: typer.Typer) -> None:
 
 
 def fit(
+    context: typer.Context,
     table: TableFile,
     target: Target,
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file.")] = Path("model.ogp"),
     categories: Categories = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(available())}.")] = "gp",
+    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "gp",
     kernel: Kernel = None,
     decision: Decision = "mode",
     drop: Drop = None,
@@ -104,7 +113,7 @@ def fit(
     encoding: Encoding = "utf-8-sig",
     as_json: Json = False,
 ) -> None:
-    """Fit a model to a table, print what it learned, and save it.
+    """Fit a model to a table, print a summary, and save the model.
 
     Numbers are scaled and nominal columns encoded; missing values are filled with the median or
     the most frequent value and marked. All of it is part of the saved model. Large tables (Parquet
@@ -113,8 +122,8 @@ def fit(
     """
     started = time.perf_counter()
     check_choice("--decision", decision, DECISIONS)
-    rows = bad_rows(on_bad_rows, table)
-    style = Format(separator_named(separator), decimal, encoding)
+    file = table_file(table, on_bad_rows, separator, decimal, encoding)
+    rows = file.bad
     source = Source(
         table,
         target,
@@ -122,23 +131,36 @@ def fit(
         tuple(words(drop)),
         tuple(words(nominal)),
         tuple(words(numeric)),
-        style,
+        file.style,
     )
-    classifier, word = make(model, kernel, decision=decision, verbose=2, random_state=0)
-    if is_large(table) and "inducing" in classifier.get_params():
+    classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
+    batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
+    if batches.is_large(table) and "inducing" in classifier.get_params():
         classifier.set_params(checkpoint=checkpoint)
-        fitted = fit_large(source, rows, classifier, word, output)
+        fitted = fit_large(source, rows, classifier, word, output, batches)
     else:
         fitted = fit_small(source, rows, classifier, word)
     _finish(fitted, source, rows, output, started, as_json)
 
 
+def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str | None]:
+    """Unfitted estimator of that name, and the kernel to give it once its features are known.
+
+    The sparse model finds the width of its functions itself, so it takes their kind alone.
+    """
+    check_choice("--model", name, tuple(MODELS))
+    cls, fixed = MODELS[name]
+    if name != "sparse":
+        word = "ard" if kernel is None else check_choice("--kernel", kernel, KERNELS)
+        return getattr(ordinalgp, cls)(**fixed, **options), word
+    word = "auto" if kernel is None else check_choice("--kernel", kernel, tuple(_SPARSE_KERNELS))
+    return getattr(ordinalgp, cls)(_SPARSE_KERNELS[word], **options), None
+
+
 def _finish(
     fitted: TableModel, source: Source, rows: BadRows, output: Path, started: float, as_json: bool
 ) -> None:
-    """Save the model and print what it learned."""
-    fitted.classifier.set_params(verbose=0)
-    fitted.classifier_.set_params(verbose=0)
+    """Save the model and print a summary."""
     fitted.save(output)
     seconds = time.perf_counter() - started
     tell_skipped(rows)
@@ -157,17 +179,22 @@ def fit_small(source: Source, rows: BadRows, classifier: Any, kernel: str | None
     X, y, order = source.read(rows)
     classifier.set_params(categories=order)
     model = TableModel(classifier, kernel=kernel, **_columns(source))
-    with calm_threads(len(X)), watching():
+    with threads_for(len(X)), showing_progress():
         return model.fit(X, y, decimal=source.style.decimal)
 
 
 def fit_large(
-    source: Source, rows: BadRows, classifier: Any, kernel: str | None, output: Path
+    source: Source,
+    rows: BadRows,
+    classifier: Any,
+    kernel: str | None,
+    output: Path,
+    settings: BatchSettings,
 ) -> TableModel:
-    """Fit a table in batches; its encoded rows lie beside the model for the time being."""
-    folder = output.absolute().parent
-    with _stoppable(classifier), tempfile.TemporaryDirectory(dir=folder) as scratch, watching():
-        encoded = encode_file(source, rows, Path(scratch), note)
+    """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
+    scratch = tempfile.TemporaryDirectory(dir=output.absolute().parent)
+    with _stoppable(classifier), scratch as folder, showing_progress():
+        encoded = encode_file(source, rows, Path(folder), note, settings)
         classifier.set_params(categories=encoded.categories, n_jobs=-1)
         model = TableModel(classifier, kernel=kernel, **_columns(source))
         model.fit_chunks(encoded)
@@ -178,7 +205,7 @@ def fit_large(
 
 @contextmanager
 def _stoppable(classifier: Any) -> Iterator[None]:
-    """Say after Ctrl-C how to go on, and exit with code 130."""
+    """After Ctrl-C print how to resume, and exit with code 130."""
     # A shell starts background jobs with SIGINT ignored; a fit must be stoppable there too.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -186,9 +213,9 @@ def _stoppable(classifier: Any) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         folder = classifier.checkpoint
-        told = "nothing was kept; with --checkpoint FOLDER a fit can go on once its passes begin"
+        told = "nothing was kept. With --checkpoint FOLDER a fit can resume from its last pass"
         if folder is not None and (Path(folder) / "state.npz").exists():
-            told = f"the same command goes on from {folder}"
+            told = f"the same command resumes from {folder}"
         note(f"\nInterrupted: {told}.")
         raise typer.Exit(130) from None
 
@@ -198,11 +225,11 @@ def _columns(source: Source) -> dict[str, Any]:
 
 
 def _tell_counters(model: TableModel) -> None:
-    """Point at columns that seem to number the rows."""
+    """Name columns that seem to number the rows."""
     n = int(model.level_counts_.sum())
     for column in model.encoder_.columns:
         if not isinstance(column, NumberColumn) or n < 10 or column.missing:
             continue
         steps = column.high - column.low == n - 1
         if steps and np.isclose(column.scale, np.sqrt((n**2 - 1) / 12), rtol=1e-9):
-            note(f"Column {column.name} numbers the rows; if it means nothing, --drop it.")
+            note(f"Column {column.name} numbers the rows. Unless their order matters, --drop it.")

@@ -42,7 +42,7 @@ def build() -> Any:
 
 
 def main() -> None:
-    """Run the command line; without its packages say how to get them."""
+    """Run the command line; if its packages are missing, print how to install them."""
     try:
         import rich
         import typer

@@ -18,22 +18,21 @@ from ordinalgp.cli.common import (
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
-    calm_threads,
     check_choice,
     command,
     load_model,
     note,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
     words,
 )
 from ordinalgp.cli.fit import DECISIONS
 from ordinalgp.decisions import decide
+from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, BadRows, Table, texts
-from ordinalgp.tables.reading import Format, read_chunks
+from ordinalgp.tables.cells import BadInput, Table, texts
+from ordinalgp.tables.reading import TableFile
 from ordinalgp.tables.writing import CsvWriter, Rows, Writer, table_writer
 
 
@@ -47,11 +46,13 @@ def predict(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the same columns.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help=".csv, .csv.gz, .tsv or .parquet (default: print)"),
+        typer.Option(
+            "--output", "-o", help=".csv, .csv.gz, .tsv or .parquet file (default: print)"
+        ),
     ] = None,
     decision: Annotated[
         str | None,
-        typer.Option(metavar="|".join(DECISIONS), help="Instead of the rule of the model."),
+        typer.Option(metavar="|".join(DECISIONS), help="Decision rule, instead of the model's."),
     ] = None,
     keep: Annotated[
         list[str] | None,
@@ -65,28 +66,28 @@ def predict(
 ) -> None:
     """Predict the level of every row, with all probabilities and the latent function.
 
-    The table is read and written in pieces, so it may be larger than memory.
+    The table is read and written in chunks, so it may be larger than memory.
     """
     if decision is not None:
         check_choice("--decision", decision, DECISIONS)
-    fitted, rows = load_model(model), bad_rows(on_bad_rows, table)
+    file = table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = load_model(model)
     if decision is not None:
         fitted.classifier_.set_params(decision=decision)
-    style = Format(separator_named(separator), decimal, encoding)
     lines_of_json = as_json and output is None
     opened: Any = nullcontext(_Lines() if lines_of_json else CsvWriter(sys.stdout))
     counts: Counter[str] = Counter()
     writing: Any = table_writer(output) if output else opened
-    with calm_threads(len(fitted.codes_)), writing as writer:
-        for chunk in predictions(fitted, table, style, rows, words(keep)):
+    with threads_for(len(fitted.codes_)), writing as writer:
+        for chunk in predictions(fitted, file, words(keep)):
             writer.write(chunk)
             counts.update(map(str, chunk["level"]))
-    tell_skipped(rows)
+    tell_skipped(file.bad)
     if output is None:
         return
     levels = {str(level): counts[str(level)] for level in fitted.categories_.tolist()}
     if as_json:
-        told = {"rows": counts.total(), "skipped_rows": rows.skipped, "levels": levels}
+        told = {"rows": counts.total(), "skipped_rows": file.bad.skipped, "levels": levels}
         print_json(told | {"output": str(output)})
         return
     print(f"{counts.total():,} rows predicted, in {output}: ", end="")
@@ -94,7 +95,7 @@ def predict(
 
 
 class _Lines(Writer):
-    """Prints a JSON object for each row."""
+    """Writer that prints one JSON object per row."""
 
     def write(self, chunk: Rows) -> None:
         """Print rows."""
@@ -102,37 +103,28 @@ class _Lines(Writer):
             print(json.dumps(dict(zip(chunk, values, strict=True)), ensure_ascii=False))
 
 
-def predictions(
-    model: TableModel, path: Path, style: Format, rows: BadRows, keep: list[str]
-) -> Iterator[Rows]:
-    """Predict a file chunk by chunk; notes on its columns come with the first."""
+def predictions(model: TableModel, file: TableFile, keep: list[str]) -> Iterator[Rows]:
+    """Predict a file chunk by chunk; print notes on its columns with the first."""
     filled: Counter[str] = Counter()
-    for number, (table, features) in enumerate(encoded_chunks(model, path, style, rows)):
+    for number, table in enumerate(file.chunks()):
+        features, bad = model.encoder_.encode(table, file.style.decimal)
+        good = file.bad.drop(table, bad)
         if number == 0:
             _check_kept(model, table, keep)
             tell_new_columns(model, table, keep)
-        filled.update(model.encoder_.newly_missing(table))
-        yield _predicted(model, table, features, keep)
+        kept = table.take(good)
+        filled.update(model.encoder_.newly_missing(kept))
+        yield _predicted(model, kept, features[good], keep)
     for name, count in filled.items():
-        note(f"Column {name}: {count} missing values filled as in training, which had none.")
-
-
-def encoded_chunks(
-    model: TableModel, path: Path, style: Format, rows: BadRows
-) -> Iterator[tuple[Table, FloatArray]]:
-    """Rows of a file with their features, chunk by chunk, without bad rows."""
-    for table in read_chunks(path, rows, style):
-        features, bad = model.encoder_.encode(table, style.decimal)
-        good = rows.drop(table, bad)
-        yield table.take(good), features[good]
+        note(f"Column {name}: {count} missing values were filled; in training there were none.")
 
 
 def tell_new_columns(model: TableModel, table: Table, known: list[str]) -> None:
-    """Name the columns that the model has no use for."""
+    """Name the columns that the model does not use."""
     used = {column.name for column in model.encoder_.columns} | {model.target, *known}
     new = [name for name in table.columns if name not in used]
     if new:
-        note(f"Not used, because the model was trained without: {', '.join(new)}.")
+        note(f"Columns ignored, because the model was trained without them: {', '.join(new)}.")
 
 
 def _predicted(model: TableModel, table: Table, features: FloatArray, keep: list[str]) -> Rows:
@@ -158,4 +150,4 @@ def _check_kept(model: TableModel, table: Table, keep: list[str]) -> None:
                 f"--keep names {name!r}, but the columns are {', '.join(table.columns)}."
             )
         if name in taken:
-            raise BadInput(f"--keep {name}: the output has a column of that name of its own.")
+            raise BadInput(f"--keep {name}: the output already has a column of that name.")

@@ -1,5 +1,6 @@
-"""``ordinalgp rank``: items in the order of preference, from comparisons of pairs."""
+"""``ordinalgp rank``: rank items from comparisons of pairs."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,31 +16,29 @@ from ordinalgp.cli.common import (
     Json,
     OnBadRows,
     Separator,
-    bad_rows,
-    calm_threads,
     check_choice,
     command,
     console,
     note,
     print_json,
-    separator_named,
+    table_file,
     tell_skipped,
     words,
 )
-from ordinalgp.cli.progress import watching
+from ordinalgp.cli.progress import showing_progress
 from ordinalgp.cli.show import grid
-from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, gaps, texts
-from ordinalgp.tables.encoding import inspect, learn
+from ordinalgp.runtime.threads import threads_for
+from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
+from ordinalgp.tables.encoding import learn, parse_columns
 from ordinalgp.tables.model import KERNELS, kernel_named
-from ordinalgp.tables.reading import Format, read_table
 from ordinalgp.tables.target import read_target
 from ordinalgp.tables.writing import Rows, table_writer
 
-_SHOWN = 10
+_MOST_SHOWN = 10  # items printed
 
-Items = Annotated[Path, typer.Argument(help="A row for each item: its name, then features.")]
+Items = Annotated[Path, typer.Argument(help="File with one row per item: its name, then features.")]
 Comparisons = Annotated[
-    Path, typer.Argument(help="A row for each comparison: preferred item, other item.")
+    Path, typer.Argument(help="File with one row per comparison: preferred item, other item.")
 ]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help=".csv, .tsv or .parquet file.")]
 Name = Annotated[
@@ -55,12 +54,14 @@ Outcome = Annotated[
 ]
 Outcomes = Annotated[
     list[str] | None,
-    typer.Option(metavar="RIGHT,...,LEFT", help="Outcomes from right to left preferred."),
+    typer.Option(
+        metavar="RIGHT,...,LEFT", help="Outcomes, from right preferred to left preferred."
+    ),
 ]
 Kernel = Annotated[
     str,
     typer.Option(
-        metavar="|".join((*KERNELS, "none")), help="Over the features; none to ignore them."
+        metavar="|".join((*KERNELS, "none")), help="Kernel over the features; none ignores them."
     ),
 ]
 Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Features to leave out.")]
@@ -90,23 +91,24 @@ def rank(
 ) -> None:
     """Rank items from comparisons of pairs, best first.
 
-    Features of the items, if there are any, let comparisons of similar items count too, and rank
-    items that were never compared.
+    Features of the items, if there are any, share information between similar items. They also
+    rank items that were never compared.
     """
     check_choice("--kernel", kernel, (*KERNELS, "none"))
-    style = Format(separator_named(separator), decimal, encoding)
-    of_items, of_pairs = bad_rows(on_bad_rows, items), bad_rows(on_bad_rows, comparisons)
-    table = read_table(items, of_items, style)
+    reading = on_bad_rows, separator, decimal, encoding
+    item_file, pair_file = (table_file(path, *reading) for path in (items, comparisons))
+    of_items, of_pairs = item_file.bad, pair_file.bad
+    table = item_file.read()
     table, names = _named_items(table, _column(table, name, 0, items), of_items)
     features = table.without([_column(table, name, 0, items), *words(drop)])
     features, names, X = _features(features, names, kernel, decimal, of_items)
-    duels = read_table(comparisons, of_pairs, style)
+    duels = pair_file.read()
     sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
     pairs, outcomes, order = _pairs(duels, sides, names, outcome, words(levels), of_pairs)
     start = "independent" if X is None else kernel_named(kernel, X.shape[1])
-    model = ordinalgp.PreferenceGP(start, levels=order, random_state=0, verbose=2)
+    model = ordinalgp.PreferenceGP(start, levels=order, random_state=0)
     known = names if X is None else X
-    with calm_threads(len(names)), watching():
+    with threads_for(len(names)), showing_progress():
         model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)
         ranked = _rows(names, model.rank(known))
     tell_skipped(of_items)
@@ -144,15 +146,15 @@ def _features(
     """Encoded features, or None if there are none to use."""
     if kernel == "none" or not table.columns:
         return table, names, None
-    kinds, bad = inspect(table, decimal=decimal)
+    parsed, bad = parse_columns(table, decimal=decimal)
     good = rows.drop(table, bad)
     kept = [item for item, fine in zip(names, good.tolist(), strict=True) if fine]
-    table = table.take(good)
-    encoder = learn(table, kinds, decimal)
+    parsed = parsed.take(good)
+    encoder = learn(parsed)
     for column in encoder.columns:
         filled = f"; {column.missing} missing -> {column.filler}" if column.missing else ""
         note(f"Feature {column.name}: {column.rule}{filled}")
-    return table, kept, encoder.encode(table, decimal)[0]
+    return parsed, kept, encoder.encode(parsed)[0]
 
 
 def _pairs(
@@ -166,26 +168,18 @@ def _pairs(
     """Row numbers of the items compared, outcomes and their order, without bad rows."""
     place = {item: at for at, item in enumerate(names)}
     found, bad = [], []
+    compared = replace(table, columns={side: texts(table.columns[side]) for side in sides})
     for side in sides:
-        cells = texts(table.columns[side])
-        found.append([place.get(cell, 0) for cell in cells.tolist()])
-        bad += [
-            BadCell(int(table.lines[at]), side, _unknown(cells[at]))
-            for at in np.flatnonzero([cell not in place for cell in cells.tolist()])
-        ]
+        found.append([place.get(cell, -1) for cell in compared.columns[side].tolist()])
+        bad += compared.bad_cells(side, np.array(found[-1]) < 0, _unknown)
     outcomes, order = None, None
     if outcome is not None:
         outcomes, order, wrong = read_target(table, outcome, levels or None)
         bad += wrong
     pairs = np.array(found, dtype=np.intp).T
-    same = (pairs[:, 0] == pairs[:, 1]) & ~gaps(texts(table.columns[sides[0]]))
-    flagged = {cell.line for cell in bad}
-    bad += [
-        BadCell(int(table.lines[at]), sides[1], "an item cannot be compared with itself")
-        for at in np.flatnonzero(same)
-        if int(table.lines[at]) not in flagged
-    ]
-    good = rows.drop(table, sorted(bad, key=lambda cell: cell.line))
+    same = (pairs[:, 0] == pairs[:, 1]) & ~np.isin(table.lines, [cell.line for cell in bad])
+    bad += table.bad_cells(sides[1], same, lambda cell: "an item cannot be compared with itself")
+    good = rows.drop(table, bad)
     return pairs[good], None if outcomes is None else outcomes[good], order
 
 
@@ -217,12 +211,12 @@ def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bo
         return
     print(f"{len(rows['item'])} items, {n_pairs} comparisons; noise sd {model.noise_:.3f}\n")
     table = grid("rank", "item", "utility", "± sd", "probability of being best", left=2)
-    for values in list(zip(*rows.values(), strict=True))[:_SHOWN]:
+    for values in list(zip(*rows.values(), strict=True))[:_MOST_SHOWN]:
         place, item, mean, sd, best = values
         numbers = f"{mean:.3f}", f"{sd:.3f}", f"{best:.1%}"
         table.add_row(str(place), Text(item), *numbers)
     console().print(table)
-    if len(rows["item"]) > _SHOWN:
-        print(f"... and {len(rows['item']) - _SHOWN} more{'' if output else '; all with -o'}.")
+    if len(rows["item"]) > _MOST_SHOWN:
+        print(f"... and {len(rows['item']) - _MOST_SHOWN} more{'' if output else '; all with -o'}.")
     if output is not None:
         print(f"\nSaved in {output}.")

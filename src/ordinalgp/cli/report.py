@@ -1,11 +1,12 @@
-"""``ordinalgp report``: one page about a model."""
+"""``ordinalgp report``: write one page about a model."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ordinalgp.cli.common import Json, calm_threads, command, load_model, print_json
+from ordinalgp.cli.common import Json, command, load_model, print_json
+from ordinalgp.runtime.threads import threads_for
 
 
 def register(app: typer.Typer) -> None:
@@ -15,19 +16,19 @@ def register(app: typer.Typer) -> None:
 
 def report(
     model: Annotated[Path, typer.Argument(help="Model file that ordinalgp fit wrote.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
         "report.html"
     ),
     as_json: Json = False,
 ) -> None:
-    """Write one page about a model: summary, pictures, how to read them.
+    """Write one page about a model: summary, plots, and how to read them.
 
     The page is a single file that needs no network.
     """
     from ordinalgp.report import write_report
 
     fitted = load_model(model)
-    with calm_threads(len(fitted.codes_)):
+    with threads_for(len(fitted.codes_)):
         write_report(fitted, output)
     size = output.stat().st_size
     if as_json:

@@ -1,7 +1,8 @@
-"""Results as tables for people."""
+"""Printed tables of results."""
 
 from collections.abc import Sequence
-from typing import Any
+from textwrap import fill
+from typing import Any, Literal
 
 from rich import box
 from rich.table import Table
@@ -10,19 +11,26 @@ from rich.text import Text
 from ordinalgp.cli.common import console
 from ordinalgp.tables.summary import RULE, SCORES
 
-_BAR = 8
+_BAR = 8  # characters of the longest bar
+_SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
 
 
 def grid(*columns: str, left: int = 1) -> Table:
     """A table without lines; the first ``left`` columns hold words, the others numbers."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place < left else "right")
+        justify: Literal["left", "right"] = "left" if place < left else "right"
+        table.add_column(column, justify=justify, vertical="bottom")
     return table
 
 
+def score_grid() -> Table:
+    """A table with one column per score, whose long names take several lines."""
+    return grid("", *(fill(name, _SCORE_WIDTH) for name in SCORES.values()))
+
+
 def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
-    """Print what ``summarise`` found."""
+    """Print the result of ``summarise``."""
     out = console()
     name = summary["model"] + (f" ({summary['inference']})" if summary["inference"] else "")
     out.print(f"[bold]{name}[/], {summary['rows']} rows, {summary['features']} features")
@@ -33,13 +41,13 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
     if summary["columns"][0]["relevance"] is None:
         out.print(_one_length_scale(summary), markup=False)
     if dropped:
-        out.print(f"Left out on request: {', '.join(dropped)}.", markup=False)
+        out.print(f"Columns left out on request: {', '.join(dropped)}.", markup=False)
     evidence = summary["log_evidence"]
-    settled = "converged" if summary["converged"] else "NOT converged"
+    outcome = "converged" if summary["converged"] else "NOT converged"
     if evidence is not None:
-        out.print(f"\nLog evidence {evidence:.3f}, {settled}. Noise sd {summary['noise']:.3f}.")
+        out.print(f"\nLog evidence {evidence:.3f}, {outcome}. Noise sd {summary['noise']:.3f}.")
     if summary["leave_one_out"]:
-        out.print("\nLeaving out each row in turn (less is better):\n")
+        out.print("\nLeave-one-out scores (lower is better):\n")
         print_scores(summary["leave_one_out"])
 
 
@@ -79,9 +87,9 @@ def _columns(summary: dict[str, Any]) -> Table:
 
 
 def print_scores(results: dict[str, dict[str, float]]) -> None:
-    """Print scores, a line for each model."""
+    """Print scores, one line per model."""
     named = {"model": "this model", "baseline": "level frequencies"}
-    table = grid("", *SCORES.values())
+    table = score_grid()
     for name, values in results.items():
         table.add_row(Text(named.get(name, name)), *(f"{values[score]:.3f}" for score in SCORES))
     console().print(table)

@@ -1,8 +1,8 @@
-"""Pictures of fitted models, as Displays in scikit-learn's shape; they need ``ordinalgp[plot]``.
+"""Plots of fitted models, as Displays in scikit-learn's style; they need ``ordinalgp[plot]``.
 
 ``Display.from_estimator(model, X, y)`` computes and draws; ``.plot(ax=...)`` draws again elsewhere.
-Models may be the last step of a pipeline: axes then show the inputs as the pipeline gets them.
-Levels differ in lightness and in marker, so that they can be told apart in print and by everyone.
+Models may be the last step of a pipeline: axes then show the inputs of the pipeline.
+Levels differ in lightness and in marker, so that they differ in print and for colour-blind readers.
 """
 
 from ordinalgp.plots.calibration import CalibrationDisplay
@@ -12,12 +12,11 @@ from ordinalgp.plots.comparisons import (
     RankingDisplay,
 )
 from ordinalgp.plots.confusion import ConfusionDisplay
-from ordinalgp.plots.contour import ContourDisplay
+from ordinalgp.plots.contour import ContourDisplay, RelevanceVectorsDisplay
 from ordinalgp.plots.evidence import EvidenceDisplay
 from ordinalgp.plots.latent import LatentDisplay
 from ordinalgp.plots.posterior import PosteriorDisplay
 from ordinalgp.plots.relevance import RelevanceDisplay
-from ordinalgp.plots.relevance_vectors import RelevanceVectorsDisplay
 
 __all__ = [
     "CalibrationDisplay",

@@ -1,4 +1,4 @@
-"""Whether probabilities come true."""
+"""Calibration plot."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -10,25 +10,25 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.fitted import category_proba, model_order, unwrap
 from ordinalgp.metrics.ranks import probability_ranks
-from ordinalgp.plots.base import MARKERS, Display, colors_of, pyplot
+from ordinalgp.plots.base import MARKERS, Display, colors_of, legend_beside, pyplot
 from ordinalgp.validation.options import check_option, check_whole
 
-_Z = 1.645  # 90 %
+_Z = 1.645  # normal quantile of a 90 % interval
 
 
 @dataclass(eq=False)
 class CalibrationDisplay(Display):
-    """How often levels happened that were given a certain probability.
+    """Calibration plot: observed frequency of each level against its predicted probability.
 
-    Rows are sorted by the probability of a level and cut into groups of equal size; a point shows
-    the mean probability of a group and how often the level happened in it, with a 90 % interval.
-    On the diagonal, probabilities can be taken at their word. Make it with :meth:`from_estimator`
-    or :meth:`from_predictions`.
+    Rows are sorted by the probability of a level and cut into groups of equal size. A point shows
+    the mean probability of a group and the share of its rows that have the level, with a 90 %
+    interval. Below the diagonal the model overestimates; above it, it underestimates. Make it with
+    :meth:`from_estimator` or :meth:`from_predictions`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     points_ : list of matplotlib containers
         The points of each level, lowest first.
 
@@ -61,7 +61,7 @@ class CalibrationDisplay(Display):
         n_groups: int = 5,
         ax: Any = None,
     ) -> Self:
-        """Predict rows and compare with what happened.
+        """Predict rows and compare with their levels.
 
         Parameters
         ----------
@@ -72,11 +72,11 @@ class CalibrationDisplay(Display):
         y : array-like of shape (n_samples,)
             Their levels.
         kind : {"level", "cumulative"}, default="level"
-            Probability of each level, or of each level or a lower one.
+            Probability of each level, or of that level or a lower one.
         n_groups : int, default=5
             Number of groups of rows for each level.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         check_is_fitted(unwrap(estimator)[1])
@@ -95,22 +95,22 @@ class CalibrationDisplay(Display):
         n_groups: int = 5,
         ax: Any = None,
     ) -> Self:
-        """Compare probabilities with what happened.
+        """Compare probabilities with the levels that occurred.
 
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Levels that happened.
+            Levels that occurred.
         probabilities : array-like of shape (n_samples, n_categories)
             Probability of every level, columns in the order of ``categories``.
         categories : sequence
             Levels from lowest to highest.
         kind : {"level", "cumulative"}, default="level"
-            Probability of each level, or of each level or a lower one.
+            Probability of each level, or of that level or a lower one.
         n_groups : int, default=5
             Number of groups of rows for each level.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         check_option("kind", kind, ("level", "cumulative"))
@@ -138,17 +138,16 @@ class CalibrationDisplay(Display):
             drawn = ax.errorbar(p, share, bars, color=color, label=name, elinewidth=0.9, **style)
             self.points_.append(drawn)
         what = "level or a lower one" if self.kind == "cumulative" else "level"
-        ax.set(xlabel=f"predicted probability of the {what}", ylabel="share of rows where it came")
+        ax.set(xlabel=f"predicted probability of the {what}", ylabel="observed frequency")
         # Not of equal aspect: a square beside a legend leaves its label outside the figure.
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        handles, labels = ax.get_legend_handles_labels()
-        ax.legend(handles[::-1], labels[::-1], loc="center left", bbox_to_anchor=(1, 0.5))
+        legend_beside(ax)
 
 
 def _groups(
     p: FloatArray, happened: NDArray[Any], n_groups: int
 ) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Mean probability, share and size of groups of rows, from the least probable to the most."""
+    """Mean probability, share and size of groups of rows, the least probable first."""
     parts = np.array_split(np.argsort(p, kind="stable"), max(1, min(n_groups, len(p))))
     return (
         np.array([p[part].mean() for part in parts]),
@@ -158,7 +157,7 @@ def _groups(
 
 
 def _interval(share: FloatArray, size: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Wilson's interval of a share: it stays between 0 and 1 for few rows too."""
+    """Wilson's interval of a share, which stays between 0 and 1 even for few rows."""
     middle = (share + _Z**2 / (2 * size)) / (1 + _Z**2 / size)
     spread = share * (1 - share) / size + _Z**2 / (4 * size**2)
     half = _Z * np.sqrt(spread) / (1 + _Z**2 / size)

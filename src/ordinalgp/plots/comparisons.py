@@ -1,4 +1,4 @@
-"""Pictures of preference models: the ranking, all comparisons at once, and a learning curve."""
+"""Plots of preference models: ranking, matrix of comparisons, and learning curve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.plots.base import Display, pyplot
+from ordinalgp.plots.base import Display, like, pyplot, rows_of
 from ordinalgp.preference.comparisons import check_comparisons, check_items, encode_outcomes
 
 __all__ = ["ComparisonCurveDisplay", "ComparisonDisplay", "RankingDisplay"]
@@ -25,15 +25,15 @@ def _item_names(names: Any, items: NDArray[Any]) -> list[str]:
 
 @dataclass(eq=False)
 class RankingDisplay(Display):
-    """Items from best to worst, with intervals of their utility and the chance to be the best.
+    """Items from best to worst, with intervals of utility and probabilities of being the best.
 
-    Intervals are of the utility relative to the average of the items shown, because comparisons
-    say nothing about what all items have in common. Make it with :meth:`from_estimator`.
+    Utilities are relative to the average of all items, because comparisons do not determine
+    their common level. Make it with :meth:`from_estimator`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     intervals_ : matplotlib ErrorbarContainer
         Points and intervals, best first.
 
@@ -76,13 +76,13 @@ class RankingDisplay(Display):
         X : array-like of shape (n_items, n_features)
             The items; names with ``kernel="independent"``.
         names : sequence of str, default=None
-            What to call the items; None takes names that they have, else their rows.
+            Names of the items; None takes their own names, else row numbers.
         n_best : int, default=30
-            How many to show.
+            Number of items to show.
         coverage : float, default=0.9
             Posterior probability of each interval.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         ranking = estimator.rank(X)
@@ -105,7 +105,7 @@ class RankingDisplay(Display):
         ax.text(1.01, -0.9, "best", **beside)
         ax.set_yticks(place, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
-        ax.set_xlabel(f"utility less the average ({self.coverage:.0%} intervals)")
+        ax.set_xlabel(f"utility minus the average ({self.coverage:.0%} intervals)")
         ax.grid(axis="y", alpha=0.3)
 
 
@@ -118,7 +118,7 @@ class ComparisonDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     image_ : matplotlib AxesImage
         The matrix.
 
@@ -159,31 +159,33 @@ class ComparisonDisplay(Display):
         X : array-like of shape (n_items, n_features)
             The items; names with ``kernel="independent"``.
         names : sequence of str, default=None
-            What to call the items; None takes names that they have, else their rows.
+            Names of the items; None takes their own names, else row numbers.
         n_best : int, default=30
-            How many to show.
+            Number of items to show.
         level : one of ``estimator.levels_``, default=None
-            Which outcome; None sums all in which the row is preferred to the column.
+            Outcome to show; None sums all in which the row is preferred to the column.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         ranking = estimator.rank(X)
-        rows = estimator._check_inputs(X, reset=False)
-        top = ranking.order[:n_best]
-        left, right = (side.ravel() for side in np.meshgrid(top, top, indexing="ij"))
-        apart = left != right
-        table = np.full((len(left), len(estimator.levels_)), np.nan)
-        table[apart] = estimator._pair_proba(rows, np.column_stack([left, right])[apart])
+        levels, top = estimator.levels_.tolist(), ranking.order[:n_best]
         if level is None:
-            chosen, word = table[:, -(len(estimator.levels_) // 2) :].sum(axis=1), "preferred"
+            columns, word = slice(-(len(levels) // 2), None), "preferred"
+        elif level in levels:
+            columns, word = slice(levels.index(level), levels.index(level) + 1), repr(level)
         else:
-            levels = estimator.levels_.tolist()
-            if level not in levels:
-                raise ValueError(f"level must be one of {levels}, but {level!r} was given.")
-            chosen, word = table[:, levels.index(level)], repr(level)
+            raise ValueError(f"level must be one of {levels}, but {level!r} was given.")
+        apart = ~np.eye(len(top), dtype=bool)
+        named = isinstance(estimator.kernel, str)
+        items = ranking.items[:n_best] if named else rows_of(X)[top]
+        sides = (items[side] if named else like(X, items[side]) for side in np.nonzero(apart))
+        found = estimator.comparison_proba(*sides)
+        table = np.column_stack([1 - found, found]) if found.ndim == 1 else found
+        proba = np.full((len(top), len(top)), np.nan)
+        proba[apart] = table[:, columns].sum(axis=1)
         shown = _item_names(names, ranking.items[:n_best] if names is None else top)
-        return cls(shown, chosen.reshape(len(top), len(top)), word).plot(ax=ax)
+        return cls(shown, proba, word).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         n = len(self.names)
@@ -201,15 +203,15 @@ class ComparisonDisplay(Display):
 
 @dataclass(eq=False)
 class ComparisonCurveDisplay(Display):
-    """How the error on comparisons not trained on falls with the number of comparisons.
+    """Learning curve: error rate on held-out comparisons against the number of comparisons.
 
-    As Figure 2 of Wang and McKenna (2010). Make it with :meth:`from_estimator`, or from errors of
-    shape (n_sizes, n_repetitions).
+    Plot in the style of Figure 2 of Wang and McKenna (2010). Make it with
+    :meth:`from_estimator`, or from errors of shape (n_sizes, n_repetitions).
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     line_ : matplotlib Line2D
         Mean error against the number of comparisons.
 
@@ -254,11 +256,11 @@ class ComparisonCurveDisplay(Display):
         sizes : sequence of int, default=None
             Numbers of comparisons to train on; None takes six up to 80 % of all.
         n_repetitions : int, default=5
-            Random orders of the comparisons; a longer training part contains the shorter.
+            Number of random orders; a longer training part contains the shorter ones.
         label : str, default=None
             Name in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         names = check_items(X) if isinstance(estimator.kernel, str) else None
@@ -290,7 +292,7 @@ class ComparisonCurveDisplay(Display):
         (self.line_,) = ax.plot(self.sizes, mean, "o-", ms=4, label=self.label)
         color = self.line_.get_color()
         ax.fill_between(self.sizes, mean - sd, mean + sd, color=color, alpha=0.2, lw=0)
-        ax.set(xlabel="comparisons trained on", ylabel="wrong on other comparisons (%)")
+        ax.set(xlabel="training comparisons", ylabel="error rate on other comparisons (%)")
         ax.set_ylim(bottom=0)
         if self.label:
             ax.legend()

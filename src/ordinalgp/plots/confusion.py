@@ -1,4 +1,4 @@
-"""Which levels are taken for which, and how far off."""
+"""Confusion matrix of ordered levels."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -14,16 +14,17 @@ from ordinalgp.plots.base import Display, pyplot
 
 @dataclass(eq=False)
 class ConfusionDisplay(Display):
-    """Rows by true and predicted level, with the distance between the two.
+    """Confusion matrix: rows by true and predicted level, with the distance between the two.
 
-    The darker a cell, the larger its share of the rows of its true level. Framed cells are right;
-    every step away from them is one level off, and the line below says how many rows are how far
-    off. Make it with :meth:`from_estimator` or :meth:`from_predictions`.
+    The darker a cell, the larger its share of the rows of its true level. Framed cells are correct
+    predictions; every step away from them is an error of one level. The line below the matrix
+    gives the share of rows per distance. Make it with :meth:`from_estimator` or
+    :meth:`from_predictions`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     image_ : matplotlib AxesImage
         The matrix.
 
@@ -45,7 +46,7 @@ class ConfusionDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
-        """Predict rows and count.
+        """Predict rows and count their levels.
 
         Parameters
         ----------
@@ -56,7 +57,7 @@ class ConfusionDisplay(Display):
         y : array-like of shape (n_samples,)
             Their levels.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         return cls.from_predictions(y, estimator.predict(X), model_order(estimator), ax=ax)
@@ -74,7 +75,7 @@ class ConfusionDisplay(Display):
         categories : sequence
             Levels from lowest to highest.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         order = np.asarray(categories)
@@ -84,7 +85,7 @@ class ConfusionDisplay(Display):
 
     @property
     def distances(self) -> FloatArray:
-        """Share of rows that are 0, 1, 2, ... levels off."""
+        """Share of rows whose prediction is off by 0, 1, 2, ... levels."""
         true, predicted = np.indices(self.matrix.shape)
         return np.bincount(abs(true - predicted).ravel(), self.matrix.ravel()) / self.matrix.sum()
 
@@ -105,7 +106,7 @@ class ConfusionDisplay(Display):
         off = [
             f"{_percent(part)} off by {k}" for k, part in enumerate(self.distances) if k and part
         ]
-        told = ", ".join([f"{self.distances[0]:.0%} right", *off])
+        told = ", ".join([f"{self.distances[0]:.0%} correct", *off])
         ax.set(xlabel=f"predicted level\n({told})", ylabel="true level")
 
 

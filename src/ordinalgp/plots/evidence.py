@@ -1,4 +1,4 @@
-"""The search for hyperparameters, evaluation by evaluation, or the training, step by step."""
+"""Log evidence during the search for hyperparameters, or during sparse training."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -25,16 +25,16 @@ _MARKS = {
 
 @dataclass(eq=False)
 class EvidenceDisplay(Display):
-    """The log evidence at every evaluation of the search, and the best so far.
+    """Log evidence at every evaluation of the search, and the best so far.
 
-    A search that settled ends in a plateau. Of a sparse model these are the steps of its training,
-    marked by what they were (``moves``): functions enter, change or leave, thresholds move, and
-    the likelihood is expanded anew. Make it with :meth:`from_estimator`.
+    A search that converged ends in a plateau. A sparse model shows the steps of its training,
+    marked by their kind (``moves``): functions enter, change or leave, thresholds move, and the
+    likelihood is expanded again. Make it with :meth:`from_estimator`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     line_ : matplotlib Line2D
         The best so far.
 
@@ -62,7 +62,7 @@ class EvidenceDisplay(Display):
         estimator : fitted estimator or pipeline
             Its last step has ``evidence_path_``.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         _, model = unwrap(estimator)
@@ -73,7 +73,9 @@ class EvidenceDisplay(Display):
                 "objective_path_, if it has one, with matplotlib."
             )
         if not len(model.evidence_path_):
-            raise ValueError("The model was fitted without a search (optimizer=None): no path.")
+            raise ValueError(
+                "The model was fitted without a search (optimizer=None), so it has no path."
+            )
         moves = getattr(model, "evidence_moves_", None)
         return cls(np.asarray(model.evidence_path_), moves).plot(ax=ax)
 
@@ -85,7 +87,7 @@ class EvidenceDisplay(Display):
             if of.any():
                 ax.plot(steps[of], self.path[of], marker, color=color, ms=size, label=kind)
         (self.line_,) = ax.plot(steps, best, color="#00429d", lw=1.8, zorder=1, label="best so far")
-        # Early steps may be far below; the picture is about the climb that follows.
+        # Early steps may be far below; the plot shows the climb that follows.
         low = np.quantile(best, 0.05) if len(best) > 20 else self.path.min()
         margin = 0.08 * (best[-1] - low) or 1.0
         ax.set(ylim=(low - margin, best[-1] + margin))

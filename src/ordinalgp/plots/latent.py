@@ -1,4 +1,4 @@
-"""Rows and thresholds on the latent scale."""
+"""Levels and thresholds on the latent scale."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -14,7 +14,6 @@ from ordinalgp.plots.base import (
     codes_of,
     colors_of,
     latent_at,
-    link_noise,
     pyplot,
     span,
 )
@@ -22,17 +21,17 @@ from ordinalgp.plots.base import (
 
 @dataclass(eq=False)
 class LatentDisplay(Display):
-    """Where the rows of each level lie on the latent scale, with the thresholds.
+    """Density of each level on the latent scale, with the thresholds.
 
-    Every level has a line of its own. Its curve is the posterior density of the latent function,
-    averaged over the rows of that level (area one); its ticks are the rows' means; its shaded part
-    lies between its own thresholds. Without labels, rows count for each level with their
-    probability of it. Make it with :meth:`from_estimator`.
+    Every level has its own line. The curve is the posterior density of the latent function,
+    averaged over the rows of that level (area one). Ticks are the means of the rows. The shaded
+    part lies between the thresholds of the level. Without labels, rows count for each level with
+    its probability. Make it with :meth:`from_estimator`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     lines_ : list of matplotlib Line2D
         The thresholds.
 
@@ -70,7 +69,7 @@ class LatentDisplay(Display):
         y : array-like of shape (n_samples,), default=None
             Their levels; None uses the probabilities of the model instead.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         model, mean, var = latent_at(estimator, X)
@@ -85,13 +84,13 @@ class LatentDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator
-            Has thresholds, noise, likelihood and levels.
+            Its thresholds, noise, likelihood and levels are used.
         mean, var : ndarrays of shape (n_samples,)
-            What its ``latent_mean_and_variance`` said of the rows.
+            Latent moments of the rows, from ``latent_mean_and_variance``.
         y : array-like of shape (n_samples,), default=None
             Their levels; None uses the probabilities of the model instead.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         model = estimator
@@ -107,7 +106,7 @@ class LatentDisplay(Display):
             member = codes == np.arange(len(model.categories_))[:, None]
             joint, share = member @ rows / len(rows), member.mean(axis=1)
         density = np.divide(joint, share[:, None], where=share[:, None] > 0, out=0 * joint)
-        fitted = model.thresholds_, link_noise(model), model.categories_
+        fitted = model.thresholds_, float(model.likelihood_.noise), model.categories_
         return cls(latent, density, share, mean, codes, *fitted).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:

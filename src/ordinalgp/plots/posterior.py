@@ -1,4 +1,4 @@
-"""The posterior along one feature."""
+"""Posterior along one feature."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -8,26 +8,13 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.fitted import category_proba
-from ordinalgp.plots.base import (
-    MARKERS,
-    SHADE,
-    Display,
-    codes_of,
-    colors_of,
-    column,
-    feature_names_of,
-    latent_at,
-    like,
-    pyplot,
-    rows_of,
-    span,
-)
-from ordinalgp.validation.options import check_option, check_whole
+from ordinalgp.plots.base import MARKERS, SHADE, Display, LatentSlice, colors_of, pyplot
+from ordinalgp.validation.options import check_option
 
 
 @dataclass(eq=False)
 class PosteriorDisplay(Display):
-    """The posterior along one feature, with bands of one and two standard deviations.
+    """Posterior along one feature, with bands of one and two standard deviations.
 
     On the latent scale thresholds cut the plane into strips, one a level. On the scale of levels
     the curve is the expected rank, with the spread of the predicted levels around it, as Figure 1
@@ -36,7 +23,7 @@ class PosteriorDisplay(Display):
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     line_ : matplotlib Line2D
         The mean.
 
@@ -82,9 +69,9 @@ class PosteriorDisplay(Display):
         estimator : fitted estimator or pipeline
             Its last step has ``latent_mean_and_variance``.
         X : array-like of shape (n_samples, n_features)
-            Rows that give the range. Other features are held at their medians.
+            Rows that set the range. Other features are held at their medians.
         y : array-like of shape (n_samples,), default=None
-            Levels of the rows, which are then drawn in the middle of their level.
+            Levels of the rows; each row is then drawn in the middle of its level.
         feature : int or name, default=0
             The feature on the axis.
         kind : {"latent", "levels"}, default="latent"
@@ -94,25 +81,17 @@ class PosteriorDisplay(Display):
         resolution : int, default=200
             Number of points along the axis.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         check_option("kind", kind, ("latent", "levels"))
-        check_whole("resolution", resolution, least=2)
-        rows = rows_of(X)
-        names = feature_names_of(X, rows.shape[1], feature_names)
-        at = column(feature, names)
-        x = span(rows[:, at], resolution)
-        grid = np.tile(np.median(rows, axis=0), (resolution, 1))
-        grid[:, at] = x
-        queries = like(X, grid)
-        model, mean, var = latent_at(estimator, queries)
+        at = LatentSlice.of(estimator, X, y, (feature,), feature_names, resolution)
+        model, mean, var = at.model, at.mean, at.var
         if kind == "levels":
-            mean, var = rank_moments(category_proba(estimator, queries, model.categories_))
-        codes = codes_of(y, model.categories_, len(rows))
-        fitted = np.asarray(model.thresholds_), model.categories_
-        drawn = cls(x, mean, np.sqrt(var), *fitted, rows[:, at], codes, names[at], kind)
-        return drawn.plot(ax=ax)
+            mean, var = rank_moments(category_proba(estimator, at.queries, model.categories_))
+        curve, fitted = (at.axes[0], mean, np.sqrt(var)), (model.thresholds_, model.categories_)
+        display = cls(*curve, *fitted, at.points[:, 0], at.codes, at.names[0], kind)
+        return display.plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         low, high = self._limits()
@@ -136,9 +115,9 @@ class PosteriorDisplay(Display):
         if self.kind == "levels":
             return -0.5, len(self.categories) - 0.5
         gaps = np.diff(self.thresholds)
-        workspace = float(gaps.mean()) if len(gaps) else 1.0
-        low = min((self.mean - 2 * self.sd).min(), self.thresholds[0] - workspace)
-        high = max((self.mean + 2 * self.sd).max(), self.thresholds[-1] + workspace)
+        margin = float(gaps.mean()) if len(gaps) else 1.0
+        low = min((self.mean - 2 * self.sd).min(), self.thresholds[0] - margin)
+        high = max((self.mean + 2 * self.sd).max(), self.thresholds[-1] + margin)
         return float(low), float(high)
 
     def _strips(self, ax: Any, low: float, high: float) -> FloatArray:

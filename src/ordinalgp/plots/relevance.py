@@ -1,4 +1,4 @@
-"""Which features matter."""
+"""Relevance of features."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -14,16 +14,16 @@ from ordinalgp.plots.base import Display, feature_names_of, pyplot
 
 @dataclass(eq=False)
 class RelevanceDisplay(Display):
-    """Share of each feature in how rows differ, as a kernel with relevances sees them (ARD).
+    """Relevance of each feature: its share in the distance between rows (ARD).
 
-    For length scales, two rows differ by the sum of ``(x_j - x'_j)^2 / length_j^2``; a bar is the
-    average share of feature j in it. A feature whose length scale went to its upper bound has
-    left the model. Make it with :meth:`from_estimator`.
+    With length scales, the distance is the sum of ``(x_j - x'_j)^2 / length_j^2``; a bar is the
+    average share of feature j in it. A feature whose length scale is at its upper bound has
+    no influence. Make it with :meth:`from_estimator`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where the picture is, after :meth:`plot`.
+        Axes and figure of the plot, set by :meth:`plot`.
     bars_ : matplotlib BarContainer
         The bars, the most relevant on top.
 
@@ -53,13 +53,13 @@ class RelevanceDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Its last step has a kernel with a length scale or a relevance for each feature.
+            Its last step has a kernel with one length scale or relevance per feature.
         X : array-like of shape (n_samples, n_features)
             Rows that show how much each feature varies.
         feature_names : sequence of str, default=None
             Names of the features that the last step gets; None takes those of ``X`` if it has any.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None makes a new figure.
         """
         pyplot()
         transformers, model = unwrap(estimator)
@@ -71,8 +71,8 @@ class RelevanceDisplay(Display):
         shares = relevance_shares(model.kernel_, rows.std(axis=0))
         if shares is None:
             raise ValueError(
-                f"The kernel {model.kernel_} treats all features alike. Fit with a length scale "
-                "for each, e.g. kernel=RBF([1.0] * n_features), or with ARDLinear."
+                f"The kernel {model.kernel_} treats all features alike. Fit with one length "
+                "scale per feature, e.g. kernel=RBF([1.0] * n_features), or with ARDLinear."
             )
         same = np.shape(names_from)[1] == rows.shape[1]
         names = feature_names_of(names_from if same else rows, rows.shape[1], feature_names)
@@ -85,6 +85,6 @@ class RelevanceDisplay(Display):
         ax.bar_label(self.bars_, [f"{share:.1%}" for share in self.shares[order]], padding=3)
         ax.set_yticks(range(len(order)), names)
         ax.tick_params(axis="y", length=0)
-        ax.set(xlabel="relevance (% of how rows differ to the model)")
+        ax.set(xlabel="relevance (% of the distance between rows)")
         ax.set(xlim=(0, 115 * float(self.shares.max() or 1)))
         ax.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""One page about a model: summary, pictures, how to read them; it needs ``ordinalgp[report]``."""
+"""Report on a model: summary, plots, how to read them; it needs ``ordinalgp[report]``."""
 
 from ordinalgp.report.page import report_html, write_report
 

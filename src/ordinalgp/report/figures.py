@@ -1,4 +1,4 @@
-"""The pictures of a report, each with a title, plain words and a text for who cannot see it."""
+"""Plots of a report, each with a title, an explanation and an alternative text."""
 
 import io
 from base64 import b64encode
@@ -24,12 +24,12 @@ from ordinalgp.tables.cells import Table, objects
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.summary import relevance
 
-_GRID = 60  # points along each axis of the contour
+_GRID_POINTS = 60  # along each axis of the contour
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture as a data address, with its words."""
+    """A plot as a data address, with its texts."""
 
     section: str
     title: str
@@ -39,7 +39,7 @@ class Figure:
 
 
 def figures(model: TableModel) -> list[Figure]:
-    """All pictures that the model has data for."""
+    """All plots that the model has data for."""
     makers: list[Callable[[TableModel], Iterator[Figure]]]
     makers = [_latent, _leave_one_out, _relevance, _effects, _search]
     return [figure for maker in makers for figure in maker(model)]
@@ -62,12 +62,12 @@ def _latent(model: TableModel) -> Iterator[Figure]:
     cuts = ", ".join(f"{cut:.2f}" for cut in model.thresholds_)
     yield _draw(
         "levels",
-        "Where the levels lie on the latent scale",
+        "Levels on the latent scale",
         f"Densities of the latent function for each level; thresholds at {cuts}.",
-        "The model places every row on one invisible scale, the latent function. Dashed lines are "
-        "the thresholds that cut the scale into levels. Each hill shows where the training rows "
-        "of a level lie, each small tick is a row. Hills that overlap across a threshold are "
-        "levels that are hard to tell apart.",
+        "The model places every row on one hidden scale, the latent function. Dashed lines are "
+        "the thresholds that cut the scale into levels. Each curve shows where the training rows "
+        "of a level lie; each small tick is a row. Curves that overlap across a threshold belong "
+        "to levels that are hard to tell apart.",
         lambda ax: LatentDisplay.from_moments(
             model.classifier_, model.latent_mean_, model.latent_variance_, y, ax=ax
         ),
@@ -82,23 +82,23 @@ def _leave_one_out(model: TableModel) -> Iterator[Figure]:
     off = np.abs(model.codes_ - decide(p, "mode"))
     yield _draw(
         "quality",
-        "Which level is taken for which",
-        f"Confusion matrix, leaving out each row: {np.mean(off == 0):.0%} right, "
-        f"{np.mean(off == 1):.0%} one level off, {np.mean(off > 1):.0%} further off.",
-        "Every row was predicted from all the others. Framed cells are right predictions; the "
-        "further a cell is from them, the worse the mistake. Percentages are shares of the rows "
+        "Confusion of levels",
+        f"Leave-one-out confusion matrix: {np.mean(off == 0):.0%} correct, "
+        f"{np.mean(off == 1):.0%} off by one level, {np.mean(off > 1):.0%} by more.",
+        "Every row was predicted from all others. Framed cells are correct predictions; the "
+        "further a cell is from them, the larger the error. Percentages are shares of the rows "
         "of a true level.",
         lambda ax: ConfusionDisplay.from_predictions(y, mode, levels, ax=ax),
     )
     for kind, words in (("level", "each level"), ("cumulative", "each level or a lower one")):
         yield _draw(
             "quality",
-            f"Can the probabilities be trusted? ({words})",
-            f"Calibration: predicted probability of {words} against how often it came.",
-            "Rows are grouped by the probability the model gave. Points on the dashed line mean "
-            "that what was said to happen in 7 of 10 cases did happen in 7 of 10. Points below "
-            "it: the model said too much; above it: too little. Bars are 90 % intervals, wide "
-            "where rows are few.",
+            f"Calibration of {words}",
+            f"Calibration plot: predicted probability of {words} against its observed frequency.",
+            "Rows are grouped by their predicted probability. On the dashed line, what the model "
+            "expects in 7 of 10 cases occurs in 7 of 10. Below the line the model overestimates; "
+            "above it, it underestimates. Bars are 90 % intervals, which are wide where rows are "
+            "few.",
             lambda ax, kind=kind: CalibrationDisplay.from_predictions(  # type: ignore[misc]
                 y, p, levels, kind=kind, ax=ax
             ),
@@ -113,17 +113,17 @@ def _relevance(model: TableModel) -> Iterator[Figure]:
     told = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:8])
     yield _draw(
         "columns",
-        "Which columns matter",
+        "Relevance of the columns",
         f"Relevance of the columns: {told}.",
-        "The share of each column in what makes two rows different to the model. A column near "
-        "zero is ignored. Of columns that say the same, one may take the share of all: a short bar "
-        "does not prove that a column is unrelated to the target.",
+        "Share of each column in the distance between rows, as the kernel measures it. A column "
+        "near zero is ignored. One of several similar columns may take the share of all, so a "
+        "short bar does not prove that a column is unrelated to the target.",
         lambda ax: RelevanceDisplay(np.array(list(shares.values())), list(shares)).plot(ax),
     )
 
 
 def _effects(model: TableModel) -> Iterator[Figure]:
-    """The posterior along the most relevant number, and over the two most relevant ones."""
+    """Posterior along the most relevant number, and over the two most relevant ones."""
     shares = relevance(model) or {}
     numbers = [
         column
@@ -143,17 +143,17 @@ def _along(model: TableModel, column: NumberColumn) -> Figure:
     parts = x, mean, np.sqrt(var), model.thresholds_, model.categories_, x[:0], None
     return _draw(
         "columns",
-        f"The level along {column.name}",
+        f"Level along {column.name}",
         f"Latent function along {column.name}: mean from {mean[0]:.2f} to {mean[-1]:.2f}.",
-        f"What the model expects when only {column.name} changes and all other columns stay at "
-        "their median or most frequent value. The grey bands are one and two standard deviations "
-        "of what the model does not know; strips are the levels.",
+        f"Latent function when only {column.name} changes and all other columns stay at "
+        "their median or most frequent value. The grey bands are one and two posterior standard "
+        "deviations; the coloured strips are the levels.",
         lambda ax: PosteriorDisplay(*parts, column.name, "latent").plot(ax),
     )
 
 
 def _over(model: TableModel, first: NumberColumn, second: NumberColumn) -> Figure:
-    axes = (np.linspace(column.low, column.high, _GRID) for column in (first, second))
+    axes = (np.linspace(column.low, column.high, _GRID_POINTS) for column in (first, second))
     x0, x1 = np.meshgrid(*axes)
     table = _typical(model, {first.name: x0.ravel(), second.name: x1.ravel()})
     mean, _ = model.latent_mean_and_variance(table)
@@ -161,16 +161,16 @@ def _over(model: TableModel, first: NumberColumn, second: NumberColumn) -> Figur
     shown = np.empty((0, 2)), None, [first.name, second.name]
     return _draw(
         "columns",
-        f"The level over {first.name} and {second.name}",
+        f"Level over {first.name} and {second.name}",
         f"Map of the latent mean over {first.name} and {second.name} with borders of levels.",
-        "A map of two columns, the others at their typical values. Thick lines are the borders "
-        "between levels, thin lines connect places of equal latent value.",
+        "Map over two columns; the others stay at their median or most frequent value. Thick "
+        "lines are the borders between levels; thin lines connect equal latent values.",
         lambda ax: ContourDisplay(*surface, *shown).plot(ax),
     )
 
 
 def _typical(model: TableModel, given: dict[str, Any]) -> Table:
-    """Rows with some columns as given, and the others at the values that fill their gaps."""
+    """Rows with some columns as given, and the others at the values that fill gaps."""
     n = len(next(iter(given.values())))
     columns: dict[str, Any] = {}
     for column in model.encoder_.columns:
@@ -191,9 +191,9 @@ def _search(model: TableModel) -> Iterator[Figure]:
         what, chosen = "steps", "Functions enter, change and leave, and thresholds move,"
     yield _draw(
         "search",
-        "How the model was found",
+        "Search for the hyperparameters",
         f"Log evidence over {len(path)} {what}, from {path[0]:.1f} to {path.max():.1f}.",
-        f"{chosen} to make the data as probable as possible; "
-        "the curve shows this climb. It should end in a plateau.",
+        f"{chosen} to make the data as probable as possible. "
+        "The curve shows this search; it should end in a plateau.",
         lambda ax: EvidenceDisplay(np.asarray(path), moves).plot(ax),
     )

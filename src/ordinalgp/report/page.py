@@ -1,4 +1,4 @@
-"""The page of a report: a template, filled in."""
+"""Page of a report, made from a template."""
 
 from importlib.resources import files
 from inspect import signature
@@ -13,15 +13,15 @@ from ordinalgp.tables.summary import RULE, SCORES, summarise
 
 MEANING = {
     "zero_one_error": "share of rows whose most probable level is not the true one",
-    "absolute_error": "mean distance of the median level from the true one, in levels",
-    "ranked_probability_score": "distance of the probabilities from what happened; far levels cost "
-    "more",
-    "log_score": "surprise: minus the log probability of what happened",
+    "absolute_error": "mean distance between the median level and the true one, in levels",
+    "ranked_probability_score": "squared error of the cumulative probabilities; distant levels "
+    "cost more",
+    "log_score": "minus the log probability of the true level",
 }
 
 
 def report_html(model: TableModel) -> str:
-    """The page, complete: it needs no other file and no network.
+    """Complete page, which needs no other file and no network.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def report_html(model: TableModel) -> str:
     Returns
     -------
     str
-        HTML with all pictures inside.
+        HTML with all plots inside.
     """
     try:
         from jinja2 import Environment, StrictUndefined
@@ -62,14 +62,14 @@ def report_html(model: TableModel) -> str:
 
 
 def write_report(model: TableModel, path: str | PathLike[str]) -> None:
-    """Write the page to a file, whole or not at all.
+    """Write the page to a file; a failure leaves no part of it.
 
     Parameters
     ----------
     model : TableModel
         A fitted model.
     path : str or path-like
-        Where to, for example "report.html".
+        File to write, for example "report.html".
     """
     page = report_html(model).encode("utf-8")
     with whole_file(path) as file:
@@ -77,7 +77,7 @@ def write_report(model: TableModel, path: str | PathLike[str]) -> None:
 
 
 def python_code(model: TableModel) -> str:
-    """Python that fits the same model to the same table."""
+    """Python code that fits the same model to the same table."""
     classifier = model.classifier if model.classifier is not None else model.classifier_
     name, columns = type(classifier).__name__, [c.name for c in model.encoder_.columns]
     target = model.target if model.target is not None else "target"
@@ -100,7 +100,7 @@ def python_code(model: TableModel) -> str:
 
 
 def _changed(estimator: Any) -> str:
-    """Parameters that differ from their defaults, as they are typed."""
+    """Parameters that differ from their defaults, as Python code."""
     defaults = {name: p.default for name, p in signature(type(estimator)).parameters.items()}
     params = estimator.get_params(deep=False)
     changed = {k: v for k, v in params.items() if repr(v) != repr(defaults[k])}

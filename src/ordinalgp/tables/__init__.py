@@ -1,4 +1,4 @@
-"""Models for tables with named columns: reading, encoding, and what the command line saves."""
+"""Models for tables with named columns, and reading, encoding and writing of tables."""
 
 from ordinalgp.tables.model import TableModel
 

@@ -1,8 +1,8 @@
-"""Cells of a table as numbers or texts; those that are neither are named by line and column."""
+"""Tables of cells, numbers or texts; bad cells are named by line and column."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from ordinalgp._typing import BoolArray, FloatArray, IntArray
 
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "?"})
 """texts that mean a missing value; anything else is a value, also "none" """
-_SHOWN = 5
+_MOST_EXAMPLES = 5  # bad cells that a message names
 
 
 class BadInput(ValueError):
-    """What a user gave cannot be used; the message says why and what to do."""
+    """Input that cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class Table:
 
     columns: dict[str, NDArray[Any]]
     lines: IntArray
-    """where each row is in its file, counted from 1"""
+    """place of each row in its file, from 1"""
     unit: str = "line"
-    """what ``lines`` counts: lines of a text file, or rows"""
+    """unit of ``lines``: lines of a text file, or rows"""
     levels: dict[str, list[Any]] = field(default_factory=dict)
     """order of levels, for columns whose file declares one"""
 
@@ -49,13 +49,20 @@ class Table:
     def take(self, rows: BoolArray) -> "Table":
         """Return the rows where the mask ``rows`` is true."""
         columns = {name: values[rows] for name, values in self.columns.items()}
-        return Table(columns, self.lines[rows], self.unit, self.levels)
+        return replace(self, columns=columns, lines=self.lines[rows])
 
     def without(self, names: Iterable[str]) -> "Table":
         """Return the table without some of its columns."""
         gone = set(names)
         columns = {name: values for name, values in self.columns.items() if name not in gone}
-        return Table(columns, self.lines, self.unit, self.levels)
+        return replace(self, columns=columns)
+
+    def bad_cells(self, column: str, bad: Any, reason: Callable[[Any], str]) -> list[BadCell]:
+        """Cells of a column where the mask ``bad`` is true, each with its reason."""
+        cells = self.columns[column]
+        return [
+            BadCell(int(self.lines[row]), column, reason(cells[row])) for row in np.flatnonzero(bad)
+        ]
 
 
 def concatenate(tables: Sequence[Table]) -> Table:
@@ -70,7 +77,7 @@ def concatenate(tables: Sequence[Table]) -> Table:
 
 @dataclass(eq=False)
 class BadRows:
-    """Keeps to ``--on-bad-rows``: raises at the first rows that are bad, or counts and skips."""
+    """Policy of ``--on-bad-rows``: raise an error that names bad rows, or skip and count them."""
 
     policy: str = "error"
     source: str = "the table"
@@ -79,22 +86,23 @@ class BadRows:
 
     def drop(self, table: Table, cells: list[BadCell]) -> BoolArray:
         """Mask of the rows to keep, or an error that names the bad ones."""
-        bad = sorted({cell.line for cell in cells})
+        cells = sorted(cells, key=lambda cell: cell.line)
+        bad = {cell.line for cell in cells}
         named = [f"{table.unit} {cell.line}, {cell}" for cell in cells]
         if bad and self.policy == "error":
             raise BadInput(_describe(self.source, named, len(bad)))
         self.skipped += len(bad)
-        self.examples += named[: _SHOWN - len(self.examples)]
-        return ~np.isin(table.lines, bad)
+        self.examples += named[: _MOST_EXAMPLES - len(self.examples)]
+        return ~np.isin(table.lines, list(bad))
 
 
 def _describe(source: str, named: list[str], n_rows: int) -> str:
     rows = "1 row" if n_rows == 1 else f"{n_rows} rows"
-    shown = "".join(f"\n  {text}" for text in named[:_SHOWN])
-    more = f"\n  ... and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    shown = "".join(f"\n  {text}" for text in named[:_MOST_EXAMPLES])
+    more = f"\n  ... and {len(named) - _MOST_EXAMPLES} more" if len(named) > _MOST_EXAMPLES else ""
     return (
         f"{source} has {rows} that cannot be used:{shown}{more}\n"
-        "Correct them, or leave them out with --on-bad-rows skip."
+        "Correct them, or skip them with --on-bad-rows skip."
     )
 
 
@@ -138,7 +146,7 @@ def gaps(values: NDArray[Any]) -> BoolArray:
 
 
 def as_table(data: Any) -> Table:
-    """Take a table, a pandas or polars frame, or a mapping from names to columns."""
+    """Convert a pandas or polars frame, or a mapping from names to columns, to a table."""
     if isinstance(data, Table):
         return data
     if not hasattr(data, "keys") and not hasattr(data, "columns"):
@@ -167,6 +175,6 @@ def _column(values: Any) -> NDArray[Any]:
 
 
 def cell_text(text: str) -> str | None:
-    """A cell without the spaces around it; None if it says that the value is missing."""
+    """A cell without the spaces around it, or None for a missing value."""
     stripped = text.strip()
     return None if stripped in MISSING else stripped

@@ -2,41 +2,50 @@
 
 The rule, which the summary states and scikit-learn's transformers repeat:
 
-- a number has its gaps filled with the median, then the mean taken off and is divided by the
-  standard deviation (``SimpleImputer(strategy="median")``, ``StandardScaler()``);
-- a nominal column has its gaps filled with the most frequent value, then one 0/1 feature for each
-  value, in alphabetical order (``SimpleImputer(strategy="most_frequent")``, ``OneHotEncoder()``);
+- gaps of a number are filled with the median; then the mean is subtracted and the result divided
+  by the standard deviation (``SimpleImputer(strategy="median")``, ``StandardScaler()``);
+- gaps of a nominal column are filled with the most frequent value; then each value has a 0/1
+  feature, in alphabetical order (``SimpleImputer(strategy="most_frequent")``,
+  ``OneHotEncoder()``);
 - a column that had gaps in training gets one more 0/1 feature that marks them
   (``MissingIndicator()``).
 """
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp._typing import BoolArray, FloatArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray
+from ordinalgp.persistence import saved_as
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, texts
 
-_MANY = 50  # different texts in a nominal column that nobody has asked for
+_MOST_TEXTS = 50  # different texts in a column that is nominal by its look alone
+_SHOWN_VALUES = 8  # values of a nominal column that a message names
+
+Kind = Literal["number", "nominal"]
+Finite = Annotated[float, Axes("", *FINITE)]
+Count = Annotated[int, Axes(low=0)]
 
 
+@saved_as("column.number")
 @dataclass(frozen=True)
 class NumberColumn:
-    """A numeric column: how its gaps are filled and how it is scaled."""
+    """Encoding of a numeric column: value that fills gaps, centre and scale."""
 
     name: str
-    median: float
-    mean: float
-    scale: float
-    low: float
-    high: float
-    missing: int
+    median: Finite
+    mean: Finite
+    scale: Annotated[float, Axes("", *POSITIVE)]
+    low: Finite
+    high: Finite
+    missing: Count
+    """gaps in training"""
 
-    kind = "number"
+    kind: ClassVar[Kind] = "number"
 
     @classmethod
     def learn(cls, name: str, values: FloatArray) -> "NumberColumn":
@@ -65,8 +74,9 @@ class NumberColumn:
         scaled = (np.where(np.isfinite(found), found, self.median) - self.mean) / self.scale
         return np.column_stack([scaled, absent][: len(self.features)]), bad
 
-    def reason(self, value: Any) -> str:
-        """Why a cell is bad."""
+    @staticmethod
+    def reason(value: Any) -> str:
+        """Reason why a cell is bad."""
         return f"{str(value)!r} is not a number"
 
     @property
@@ -78,35 +88,40 @@ class NumberColumn:
 
     @property
     def filler(self) -> str:
-        """What gaps are filled with: the median."""
+        """Value that fills gaps: the median."""
         return f"{self.median:.4g}"
 
 
+@saved_as("column.nominal")
 @dataclass(frozen=True)
 class NominalColumn:
-    """A nominal column: its values, and the one that fills gaps."""
+    """Encoding of a nominal column: its values, and the one that fills gaps."""
 
     name: str
     values: tuple[str, ...]
     frequent: str
-    missing: int
+    missing: Count
+    """gaps in training"""
 
-    kind = "nominal"
+    kind: ClassVar[Kind] = "nominal"
 
     @classmethod
     def learn(cls, name: str, cells: NDArray[Any]) -> "NominalColumn":
-        """Take the values and the most frequent one (of several the first) from training."""
+        """Take the values and the most frequent one from the training column."""
         counts = Counter(cell for cell in cells.tolist() if cell is not None)
+        return cls.of_counts(name, counts, int(gaps(cells).sum()))
+
+    @classmethod
+    def of_counts(cls, name: str, counts: Counter[str], missing: int) -> "NominalColumn":
+        """Take the values and the most frequent one, of several the first, from their counts."""
         values = tuple(sorted(counts))
-        frequent = max(values, key=lambda value: counts[value])
-        return cls(name, values, frequent, int(gaps(cells).sum()))
+        return cls(name, values, max(values, key=lambda value: counts[value]), missing)
 
     @property
     def features(self) -> list[str]:
         """Names of the encoded features."""
-        return [f"{self.name} = {value}" for value in self.values] + [f"{self.name} missing"] * (
-            self.missing > 0
-        )
+        marks = [f"{self.name} missing"] * (self.missing > 0)
+        return [f"{self.name} = {value}" for value in self.values] + marks
 
     def encode(self, values: NDArray[Any], decimal: str) -> tuple[FloatArray, BoolArray]:
         """Features of new cells, and the mask of the cells with a value unseen in training."""
@@ -119,9 +134,10 @@ class NominalColumn:
         return np.hstack(parts[: 1 + (self.missing > 0)]).astype(float), codes == -2
 
     def reason(self, value: Any) -> str:
-        """Why a cell is bad."""
-        shown = ", ".join(self.values[:8]) + (", ..." if len(self.values) > 8 else "")
-        return f"{str(value)!r} was not there in training ({shown})"
+        """Reason why a cell is bad."""
+        more = [", ..."] * (len(self.values) > _SHOWN_VALUES)
+        shown = ", ".join(self.values[:_SHOWN_VALUES]) + "".join(more)
+        return f"{str(value)!r} did not occur in training ({shown})"
 
     @property
     def rule(self) -> str:
@@ -130,13 +146,14 @@ class NominalColumn:
 
     @property
     def filler(self) -> str:
-        """What gaps are filled with: the most frequent value."""
+        """Value that fills gaps: the most frequent one."""
         return self.frequent
 
 
 Column = NumberColumn | NominalColumn
 
 
+@saved_as("encoder.table")
 @dataclass(frozen=True)
 class Encoder:
     """All columns, in the order of the training table."""
@@ -150,7 +167,7 @@ class Encoder:
 
     @property
     def owner(self) -> list[int]:
-        """Which column each encoded feature belongs to."""
+        """Column that each encoded feature belongs to, by its place."""
         return [at for at, column in enumerate(self.columns) for _ in column.features]
 
     def encode(self, table: Table, decimal: str = ".") -> tuple[FloatArray, list[BadCell]]:
@@ -158,14 +175,10 @@ class Encoder:
         self._require_columns(table)
         parts, bad = [np.empty((len(table), 0))], []
         for column in self.columns:
-            cells = table.columns[column.name]
-            encoded, wrong = column.encode(cells, decimal)
+            encoded, wrong = column.encode(table.columns[column.name], decimal)
             parts.append(encoded)
-            bad += [
-                BadCell(int(table.lines[row]), column.name, column.reason(cells[row]))
-                for row in np.flatnonzero(wrong)
-            ]
-        return np.hstack(parts), sorted(bad, key=lambda cell: cell.line)
+            bad += table.bad_cells(column.name, wrong, column.reason)
+        return np.hstack(parts), bad
 
     def _require_columns(self, table: Table) -> None:
         lacking = [column.name for column in self.columns if column.name not in table.columns]
@@ -185,21 +198,18 @@ class Encoder:
         }
         return {name: count for name, count in counts.items() if count}
 
-    def to_state(self) -> list[dict[str, Any]]:
-        """What a model file keeps."""
-        return [{"kind": column.kind, **asdict(column)} for column in self.columns]
-
-    @classmethod
-    def from_state(cls, state: Sequence[dict[str, Any]]) -> "Encoder":
-        """Become the encoder of a file."""
-        kinds: dict[str, Any] = {"number": NumberColumn, "nominal": NominalColumn}
-        return cls(tuple(kinds[entry.pop("kind")](**entry) for entry in map(dict, state)))
+    def check(self, n_features: int) -> None:
+        """Raise ValueError unless the columns agree with each other and with the features."""
+        nominal = [column for column in self.columns if isinstance(column, NominalColumn)]
+        known = all(column.frequent in column.values for column in nominal)
+        if not known or len(self.features) != n_features:
+            raise ValueError("the columns and the classifier disagree")
 
 
-def inspect(
+def parse_columns(
     table: Table, nominal: Collection[str] = (), numeric: Collection[str] = (), decimal: str = "."
-) -> tuple[dict[str, str], list[BadCell]]:
-    """Decide what each column is, and name the cells that do not fit.
+) -> tuple[Table, list[BadCell]]:
+    """Turn numeric columns into float64 and nominal ones into texts; name cells that do not fit.
 
     A column is numeric if more than half of its cells that are not missing are numbers, or if it
     is named in ``numeric``; else, or if it is named in ``nominal``, it is nominal.
@@ -209,41 +219,68 @@ def inspect(
         raise BadInput(
             f"There is no column {unknown[0]!r}. The columns are {', '.join(table.columns)}."
         )
-    kinds, bad = {}, []
+    columns: dict[str, NDArray[Any]] = {}
+    bad: list[BadCell] = []
     for name, cells in table.columns.items():
         present = ~gaps(cells)
         if not present.any():
             raise BadInput(f"Column {name} has no values at all. Leave it out with --drop {name}.")
-        _, wrong = numbers(cells, decimal)
+        values, wrong = numbers(cells, decimal)
         is_number = name in numeric or wrong.sum() < present.sum() / 2
-        kinds[name] = "number" if is_number and name not in nominal else "nominal"
-        if kinds[name] == "number":
-            bad += [_not_a_number(table, name, int(row)) for row in np.flatnonzero(wrong)]
-        elif name not in nominal:
-            _refuse_texts(name, cells[present], decimal)
-    return kinds, sorted(bad, key=lambda cell: cell.line)
-
-
-def learn(table: Table, kinds: dict[str, str], decimal: str = ".") -> Encoder:
-    """Learn the encoding of every column from rows without bad cells."""
-    columns: list[Column] = []
-    for name, cells in table.columns.items():
-        if kinds[name] == "number":
-            columns.append(NumberColumn.learn(name, numbers(cells, decimal)[0]))
+        if is_number and name not in nominal:
+            columns[name] = values
+            bad += table.bad_cells(name, wrong, _not_a_number)
         else:
-            columns.append(NominalColumn.learn(name, texts(cells)))
-    return Encoder(tuple(columns))
+            columns[name] = texts(cells)
+            if name not in nominal:
+                _refuse_texts(name, columns[name][present], decimal)
+    return replace(table, columns=columns), bad
 
 
-def _not_a_number(table: Table, name: str, row: int) -> BadCell:
-    text = str(table.columns[name][row])
-    return BadCell(int(table.lines[row]), name, f"{text!r} is not a number (or use --nominal)")
+def parse_as(
+    table: Table, kinds: dict[str, Kind], decimal: str = "."
+) -> tuple[Table, list[BadCell]]:
+    """Parse columns whose kinds are known; name the cells that hold no number."""
+    columns: dict[str, NDArray[Any]] = {}
+    bad: list[BadCell] = []
+    for name, kind in kinds.items():
+        if kind == "nominal":
+            columns[name] = texts(table.columns[name])
+            continue
+        columns[name], wrong = numbers(table.columns[name], decimal)
+        bad += table.bad_cells(name, wrong, NumberColumn.reason)
+    return replace(table, columns=columns), bad
+
+
+def kinds_of(parsed: Table) -> dict[str, Kind]:
+    """Kind of each column of a parsed table."""
+    return {name: _kind(cells) for name, cells in parsed.columns.items()}
+
+
+def _kind(cells: NDArray[Any]) -> Kind:
+    return "nominal" if cells.dtype == object else "number"
+
+
+def learn(parsed: Table) -> Encoder:
+    """Learn the encoding of every column of a parsed table without bad cells."""
+    return Encoder(
+        tuple(
+            NominalColumn.learn(name, cells)
+            if _kind(cells) == "nominal"
+            else NumberColumn.learn(name, cells)
+            for name, cells in parsed.columns.items()
+        )
+    )
+
+
+def _not_a_number(value: Any) -> str:
+    return f"{NumberColumn.reason(value)} (or use --nominal)"
 
 
 def _refuse_texts(name: str, cells: NDArray[Any], decimal: str) -> None:
-    """Texts that hardly repeat are names or remarks: as features they would only be noise."""
-    different = set(texts(cells).tolist())
-    if len(different) <= min(_MANY, max(10, len(cells) // 2)):
+    """Refuse texts that hardly repeat: they are names or remarks, and as features only noise."""
+    different = set(cells.tolist())
+    if len(different) <= min(_MOST_TEXTS, max(10, len(cells) // 2)):
         return
     comma = decimal == "." and all(number(text, ",") is not None for text in list(different)[:20])
     hint = " They are numbers with a decimal comma: use --decimal ','." if comma else ""

@@ -1,8 +1,9 @@
 """Tables that need not fit into memory: read in batches, encoded once into a file of numbers.
 
-The file is read three times: for a sample of rows, which tells what each column is and the medians
-that fill gaps; for the means, deviations, ranges and values of all rows; and to encode them. The
-encoded rows lie in a scratch file, from which the passes of the fit read chunks.
+The file is read three times. The first reading draws a sample of rows, which tells the kind of
+each column and the medians that fill gaps. The second takes means, deviations, ranges and values
+from all rows. The third encodes them into a scratch file, from which the passes of the fit read
+chunks.
 """
 
 import time
@@ -17,45 +18,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.tables.cells import (
-    BadCell,
-    BadInput,
-    BadRows,
-    Table,
-    concatenate,
-    gaps,
-    numbers,
-    texts,
+from ordinalgp.tables.cells import BadInput, BadRows, Table, concatenate, gaps
+from ordinalgp.tables.encoding import (
+    Encoder,
+    Kind,
+    NominalColumn,
+    NumberColumn,
+    kinds_of,
+    parse_as,
 )
-from ordinalgp.tables.encoding import Encoder, NominalColumn, NumberColumn
 from ordinalgp.tables.reading import is_parquet
 from ordinalgp.tables.source import Source
 
-LARGE_ROWS, LARGE_BYTES = 100_000, 2**27  # of a Parquet file, of a text file
-BATCH_ROWS, SAMPLE_ROWS = 65_536, 20_000
-_MANY = 1000  # different texts of a nominal column
+Say = Callable[[str], None]
 
 
-def is_large(path: Path) -> bool:
-    """Whether a file is better read in batches."""
-    if not path.is_file():
-        return False
-    if not is_parquet(path):
-        return path.stat().st_size >= LARGE_BYTES
-    from ordinalgp.tables.parquet import n_rows
+@dataclass(frozen=True)
+class BatchSettings:
+    """Sizes that decide when and how a table is read in batches."""
 
-    return n_rows(path) >= LARGE_ROWS
+    large_rows: int = 100_000
+    """rows of a Parquet file, from which on it is read in batches"""
+    large_bytes: int = 2**27
+    """bytes of a text file, from which on it is read in batches"""
+    batch_rows: int = 65_536
+    """rows read at a time"""
+    sample_rows: int = 20_000
+    """rows kept in memory: they tell the kinds and medians of the columns"""
+    most_texts: int = 1000
+    """different texts of a nominal column, each of which is a feature"""
+
+    def is_large(self, path: Path) -> bool:
+        """Whether a file is to be read in batches."""
+        if not path.is_file():
+            return False
+        if not is_parquet(path):
+            return path.stat().st_size >= self.large_bytes
+        from ordinalgp.tables.parquet import n_rows
+
+        return n_rows(path) >= self.large_rows
 
 
-def sample_rows(source: Source, bad: BadRows) -> Table:
-    """Rows drawn from the whole file: those with the smallest of random keys."""
+def sample_rows(source: Source, bad: BadRows, settings: BatchSettings) -> Table:
+    """Draw rows from the whole file: those with the smallest of random keys."""
     rng, kept, keys = np.random.default_rng(0), None, np.empty(0)
-    for batch in source.batches(bad, BATCH_ROWS):
+    for batch in source.batches(bad, settings.batch_rows):
         keys = np.concatenate([keys, rng.random(len(batch))])
         kept = batch if kept is None else concatenate([kept, batch])
-        if len(kept) > SAMPLE_ROWS:
+        if len(kept) > settings.sample_rows:
             chosen = np.zeros(len(kept), dtype=bool)
-            chosen[np.argpartition(keys, SAMPLE_ROWS)[:SAMPLE_ROWS]] = True
+            chosen[np.argpartition(keys, settings.sample_rows)[: settings.sample_rows]] = True
             kept, keys = kept.take(chosen), keys[chosen]
     if kept is None or not len(kept):
         raise BadInput(f"{source.path} has no rows that can be used.")
@@ -64,7 +76,7 @@ def sample_rows(source: Source, bad: BadRows) -> Table:
 
 @dataclass(eq=False)
 class NumberSums:
-    """A numeric column, batch by batch: moments about the median, which fills gaps."""
+    """Sums over a numeric column: moments about the median, which fills gaps."""
 
     median: float
     n: int = 0
@@ -74,9 +86,8 @@ class NumberSums:
     low: float = np.inf
     high: float = -np.inf
 
-    def add(self, cells: NDArray[Any], decimal: str) -> None:
-        """Take a batch in; gaps lie at the median and add nothing to the moments."""
-        values = numbers(cells, decimal)[0]
+    def add(self, values: FloatArray) -> None:
+        """Add a batch; gaps lie at the median and add nothing to the moments."""
         present = values[~np.isnan(values)]
         away = present - self.median
         self.n, self.missing = self.n + len(values), self.missing + len(values) - len(present)
@@ -97,125 +108,119 @@ class NumberSums:
 
 @dataclass(eq=False)
 class TextCounts:
-    """A nominal column, batch by batch."""
+    """Counts of the values of a nominal column."""
 
+    most_texts: int
     counts: Counter[str] = field(default_factory=Counter)
     missing: int = 0
 
-    def add(self, cells: NDArray[Any], decimal: str) -> None:
-        """Take a batch in."""
-        found = texts(cells)
-        self.missing += int(gaps(found).sum())
-        self.counts.update(cell for cell in found.tolist() if cell is not None)
+    def add(self, cells: NDArray[Any]) -> None:
+        """Add a batch."""
+        self.missing += int(gaps(cells).sum())
+        self.counts.update(cell for cell in cells.tolist() if cell is not None)
 
     def column(self, name: str) -> NominalColumn:
         """The encoding."""
-        if len(self.counts) > _MANY:
+        if len(self.counts) > self.most_texts:
             raise BadInput(
                 f"Column {name} has {len(self.counts)} different texts, and a feature of each "
                 f"would not fit. Leave it out with --drop {name}."
             )
-        values = tuple(sorted(self.counts))
-        frequent = max(values, key=lambda value: self.counts[value])
-        return NominalColumn(name, values, frequent, self.missing)
+        return NominalColumn.of_counts(name, self.counts, self.missing)
 
 
-@dataclass(eq=False)
-class Encoded:
-    """Encoded rows in a scratch file, and what was learned on the way."""
+@dataclass(frozen=True, eq=False)
+class EncodedFile:
+    """Encoded rows in a scratch file, with the encoding and a sample."""
 
     encoder: Encoder
     categories: list[Any] | None
     """order of levels, if the user or the file declares one"""
     levels: NDArray[Any]
-    """the labels that occur, sorted"""
+    """labels that occur, sorted"""
     counts: IntArray
     """rows of each"""
     sample: FloatArray
     sample_labels: NDArray[Any]
     folder: Path
+    batch_rows: int
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.counts.sum())
 
-    def chunks(self, size: int = BATCH_ROWS) -> list[Callable[[], Any]]:
-        """Functions that read a chunk (X, y) each: a factory for ``fit``."""
+    def chunks(self) -> list[Callable[[], Any]]:
+        """Functions that read one chunk (X, y) each: a factory for ``fit``."""
+        size = self.batch_rows
         starts = range(0, self.n_rows, size)
         return [partial(self.read, i, min(size, self.n_rows - i)) for i in starts]
 
     def read(self, start: int, n: int) -> tuple[FloatArray, NDArray[Any]]:
-        """Some rows."""
+        """Inputs and labels of ``n`` rows from ``start``."""
         d = len(self.encoder.features)
         X = np.fromfile(self.folder / "X.bin", count=n * d, offset=8 * start * d)
         codes = np.fromfile(self.folder / "y.bin", count=n, offset=2 * start, dtype=np.int16)
         return X.reshape(n, d), self.levels[codes]
 
 
-def encode_file(source: Source, bad: BadRows, folder: Path, say: Callable[[str], None]) -> Encoded:
+def encode_file(
+    source: Source, bad: BadRows, folder: Path, say: Say, settings: BatchSettings
+) -> EncodedFile:
     """Learn the encoding from all rows, then write them encoded into ``folder``."""
     quiet = replace(bad, policy="skip", examples=[])
-    sample = sample_rows(source, quiet if bad.policy == "skip" else bad)
+    sample = sample_rows(source, quiet if bad.policy == "skip" else bad, settings)
     _, order, _ = source.labels(sample)
-    features = source.features(sample)
-    decimal = source.style.decimal
-    kinds, _ = source.kinds(features)
-    sums = {name: _begin(kind, features.columns[name], decimal) for name, kind in kinds.items()}
+    parsed, _ = source.parse(source.features(sample))
+    kinds = kinds_of(parsed)
+    sums = {name: _begin(cells, settings) for name, cells in parsed.columns.items()}
     levels: Counter[Any] = Counter()
-    for batch in _timed(source.batches(bad, BATCH_ROWS), "read", say):
+    for batch in _timed(source.batches(bad, settings.batch_rows), "read", say):
         X, labels = usable(source, batch, kinds, bad)
         levels.update(labels.tolist())
         for name, column in sums.items():
-            column.add(X.columns[name], decimal)
+            column.add(X.columns[name])
     source.check_levels(list(levels))
     encoder = Encoder(tuple(column.column(name) for name, column in sums.items()))
     found = np.array(sorted(levels))
     counts = np.array([levels[level] for level in found.tolist()])
     X, labels = usable(source, sample, kinds, quiet)
-    rows = encoder.encode(X, decimal)[0]
-    encoded = Encoded(encoder, order, found, counts, rows, labels, folder)
+    rows = encoder.encode(X)[0]
+    size = settings.batch_rows
+    encoded = EncodedFile(encoder, order, found, counts, rows, labels, folder, size)
     _write(source, encoded, kinds, quiet, say)
     return encoded
 
 
-def _begin(kind: str, cells: NDArray[Any], decimal: str) -> NumberSums | TextCounts:
-    if kind == "nominal":
-        return TextCounts()
-    values, wrong = numbers(cells, decimal)
-    return NumberSums(float(np.nanmedian(values[~wrong])))
+def _begin(cells: NDArray[Any], settings: BatchSettings) -> NumberSums | TextCounts:
+    if cells.dtype == object:
+        return TextCounts(settings.most_texts)
+    return NumberSums(float(np.median(cells[np.isfinite(cells)])))
 
 
 def usable(
-    source: Source, batch: Table, kinds: dict[str, str], bad: BadRows
+    source: Source, batch: Table, kinds: dict[str, Kind], bad: BadRows
 ) -> tuple[Table, NDArray[Any]]:
-    """Features and labels of a batch without its bad rows, which are named or counted."""
+    """Parsed features and labels of a batch without its bad rows, which are named or counted."""
     labels, _, wrong = source.labels(batch)
-    X, decimal = source.features(batch), source.style.decimal
-    for name, kind in kinds.items():
-        if kind == "number":
-            cells = X.columns[name]
-            wrong += [
-                BadCell(int(batch.lines[row]), name, f"{str(cells[row])!r} is not a number")
-                for row in np.flatnonzero(numbers(cells, decimal)[1])
-            ]
-    keep = bad.drop(batch, sorted(wrong, key=lambda cell: cell.line))
+    X, misfits = parse_as(source.features(batch), kinds, source.style.decimal)
+    keep = bad.drop(batch, wrong + misfits)
     return X.take(keep), labels[keep]
 
 
-def _write(source: Source, encoded: Encoded, kinds: dict[str, str], bad: BadRows, say: Any) -> None:
+def _write(
+    source: Source, encoded: EncodedFile, kinds: dict[str, Kind], bad: BadRows, say: Say
+) -> None:
     folder = encoded.folder
     with (folder / "X.bin").open("wb") as X_file, (folder / "y.bin").open("wb") as y_file:
-        for batch in _timed(source.batches(bad, BATCH_ROWS), "encoded", say):
+        for batch in _timed(source.batches(bad, encoded.batch_rows), "encoded", say):
             X, labels = usable(source, batch, kinds, bad)
-            rows = encoded.encoder.encode(X, source.style.decimal)[0]
-            X_file.write(np.ascontiguousarray(rows).data)
-            codes = np.searchsorted(encoded.levels, labels).astype(np.int16)
-            y_file.write(codes.data)
+            X_file.write(np.ascontiguousarray(encoded.encoder.encode(X)[0]).data)
+            y_file.write(np.searchsorted(encoded.levels, labels).astype(np.int16).data)
 
 
-def _timed(batches: Iterator[Table], what: str, say: Callable[[str], None]) -> Iterator[Table]:
-    """Pass batches on, and tell at the end how fast they came."""
+def _timed(batches: Iterator[Table], what: str, say: Say) -> Iterator[Table]:
+    """Pass batches on, and report the rows per second at the end."""
     began, n = time.perf_counter(), 0
     for batch in batches:
         n += len(batch)

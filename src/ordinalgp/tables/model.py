@@ -1,8 +1,9 @@
-"""A classifier together with the encoding of its table: what ``ordinalgp fit`` saves."""
+"""Classifier with the encoding of its table: the model that ``ordinalgp fit`` saves."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,37 +11,72 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._typing import FloatArray
+from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import ARDLinear, Exponential
-from ordinalgp.tables.cells import BadCell, BadRows, Table, as_table
-from ordinalgp.tables.encoding import Encoder, inspect, learn
+from ordinalgp.persistence import save, saved_as
+from ordinalgp.tables.cells import BadRows, as_table
+from ordinalgp.tables.encoding import Encoder, learn, parse_columns
+from ordinalgp.tables.large import EncodedFile
 from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_option
 
 KERNELS = ("rbf", "ard", "linear", "exponential")
 
 
-class TableModel(BaseEstimator):
-    """A classifier of ordered levels for tables with named columns.
+@saved_as("result.table")
+@dataclass(frozen=True, eq=False)
+class TableResult:
+    """The result of a fit: classifier, encoding, and predictions of the training rows."""
 
-    Numbers are scaled, nominal columns become 0/1 features, gaps are filled and marked; all of it
+    classifier: Annotated[Any, Tagged("estimator")]
+    """fitted, on encoded features"""
+    encoder: Encoder
+    spread: Annotated[FloatArray, Axes("d", 0.0, np.inf)]
+    """standard deviation of each feature"""
+    level_counts: Annotated[IntArray, Axes("r", 0)]
+    """training rows of each level"""
+    codes: Annotated[IntArray, Axes("n", 0, "r")]
+    """rank of each training row, or of a sample"""
+    latent_mean: Annotated[FloatArray, Axes("n", *FINITE)]
+    latent_variance: Annotated[FloatArray, Axes("n", 0.0, np.inf)]
+    loo_proba: Annotated[FloatArray, Axes("loo r", 0.0, 2.0)]
+    """leave-one-out probabilities in rank order, or no rows"""
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts agree."""
+        fits = (
+            hasattr(self.classifier, "latent_mean_and_variance")
+            and len(self.level_counts) == len(self.classifier.categories_)
+            and len(self.loo_proba) in (0, len(self.codes))
+            and len(self.spread) == self.classifier.n_features_in_
+        )
+        if not fits:
+            raise ValueError("the classifier, its columns and its training rows disagree")
+        self.encoder.check(len(self.spread))
+
+
+@saved_as("estimator.table")
+class TableModel(BaseEstimator):
+    """Classifier of ordered levels for tables with named columns.
+
+    Numbers are scaled, nominal columns become 0/1 features, gaps are filled and marked. All of it
     is learned in ``fit``, saved with the model and repeated in ``predict``.
     :mod:`ordinalgp.tables.encoding` states the rule.
 
     Parameters
     ----------
     classifier : estimator, default=None
-        Any classifier of this package; None is ``OrdinalGPClassifier()``.
+        Classifier of this package with a latent function; None is ``OrdinalGPClassifier()``.
     kernel : {"rbf", "ard", "linear", "exponential"}, default=None
-        Kernel for the encoded features: one length scale, a length scale for each feature, a
-        linear kernel with a relevance for each, or functions with kinks and one length scale. It
-        is where a search begins; ``SparseBayesOrdinalClassifier`` keeps it. None keeps the
+        Kernel for the encoded features: one length scale; one length scale per feature; a linear
+        kernel with one relevance per feature; or functions with kinks and one length scale. A
+        search starts from it; ``SparseBayesOrdinalClassifier`` keeps it. None keeps the
         classifier's own.
     nominal, numeric : collections of str, default=()
-        Columns that are to be nominal or numeric whatever they look like.
+        Columns that are nominal or numeric whatever their cells look like.
     target : str, default=None
-        Name of the target column, which new tables may have or not.
+        Name of the target column, which new tables may or may not have.
 
     Attributes
     ----------
@@ -73,19 +109,9 @@ class TableModel(BaseEstimator):
     ['poor', 'good']
     """
 
-    _state_spec: ClassVar[dict[str, tuple[Any, ...]]] = {
-        "classifier_": ("O", ""),
-        "columns": ("O", "columns"),
-        "codes_": ("i", "n", 0, np.inf),
-        "level_counts_": ("i", "r", 0, np.inf),
-        "loo_proba_": ("f", "loo r", 0.0, 2.0),
-        "spread_": ("f", "d", 0.0, np.inf),
-        "latent_mean_": ("f", "n", -np.inf, np.inf),
-        "latent_variance_": ("f", "n", 0.0, np.inf),
-    }
-
-    latent_mean_: FloatArray
-    latent_variance_: FloatArray
+    classifier_: Any
+    encoder_: Encoder
+    _result: TableResult
 
     def __init__(
         self,
@@ -112,60 +138,70 @@ class TableModel(BaseEstimator):
         y : array-like of shape (n_samples,)
             Ordered levels, as the classifier takes them.
         decimal : str, default="."
-            What texts of numbers have for a decimal point.
+            Decimal point of numbers that are given as texts.
 
         Returns
         -------
         TableModel
             The fitted model itself.
         """
-        table = as_table(X)
-        kinds, bad = inspect(table, self.nominal, self.numeric, decimal)
-        _refuse(table, bad)
-        encoder = learn(table, kinds, decimal)
-        features, _ = encoder.encode(table, decimal)
-        classifier = OrdinalGPClassifier() if self.classifier is None else clone(self.classifier)
-        if self.kernel is not None:
-            classifier.set_params(kernel=kernel_named(self.kernel, features.shape[1]))
-        self.classifier_, self.encoder_ = classifier.fit(features, y), encoder
-        self.spread_ = features.std(axis=0)
-        place = class_positions(self.categories_, self.classes_)
-        rank = dict(zip(self.classes_.tolist(), place.tolist(), strict=True))
-        self.codes_ = np.array([rank[label] for label in np.asarray(y).tolist()], dtype=np.intp)
-        self.level_counts_ = np.bincount(self.codes_, minlength=len(self.categories_))
-        self.latent_mean_, self.latent_variance_ = classifier.latent_mean_and_variance(features)
-        self.loo_proba_ = np.zeros((0, len(self.categories_)))
-        if hasattr(classifier, "loo_proba"):
-            self.loo_proba_ = np.zeros((len(features), len(self.categories_)))
-            self.loo_proba_[:, place] = classifier.loo_proba()
+        table, bad = parse_columns(as_table(X), self.nominal, self.numeric, decimal)
+        BadRows().drop(table, bad)
+        encoder = learn(table)
+        features, _ = encoder.encode(table)
+        classifier = self._unfitted(features.shape[1]).fit(features, y)
+        codes = class_positions(classifier.categories_, np.asarray(y))
+        counts = np.bincount(codes, minlength=len(classifier.categories_)).astype(np.intp)
+        self._keep(_result(classifier, encoder, features, codes, counts, leave_one_out=True))
         return self
 
-    def fit_chunks(self, encoded: Any) -> Self:
+    def fit_chunks(self, encoded: EncodedFile) -> Self:
         """Fit the classifier to rows that were encoded into a file.
 
         Parameters
         ----------
-        encoded : ordinalgp.tables.large.Encoded
-            What ``encode_file`` returned. Of its rows only a sample is kept.
+        encoded : ordinalgp.tables.large.EncodedFile
+            The return value of ``encode_file``. Only a sample of its rows is kept.
 
         Returns
         -------
         TableModel
             The fitted model itself.
         """
-        classifier = clone(self.classifier)
-        if self.kernel is not None:
-            n_features = len(encoded.encoder.features)
-            classifier.set_params(kernel=kernel_named(self.kernel, n_features))
-        self.classifier_ = classifier.fit(encoded.chunks, None)
-        self.encoder_, self.spread_ = encoded.encoder, encoded.sample.std(axis=0)
-        self.codes_ = class_positions(self.categories_, encoded.sample_labels)
-        self.level_counts_ = np.zeros(len(self.categories_), dtype=np.intp)
-        self.level_counts_[class_positions(self.categories_, encoded.levels)] = encoded.counts
-        moments = classifier.latent_mean_and_variance(encoded.sample)
-        self.latent_mean_, self.latent_variance_ = moments
-        self.loo_proba_ = np.zeros((0, len(self.categories_)))
+        encoder, sample = encoded.encoder, encoded.sample
+        classifier = self._unfitted(len(encoder.features)).fit(encoded.chunks, None)
+        levels = classifier.categories_
+        codes = class_positions(levels, encoded.sample_labels)
+        counts = np.zeros(len(levels), dtype=np.intp)
+        counts[class_positions(levels, encoded.levels)] = encoded.counts
+        self._keep(_result(classifier, encoder, sample, codes, counts, leave_one_out=False))
         return self
+
+    def _unfitted(self, n_features: int) -> Any:
+        """The classifier to fit, with its kernel."""
+        classifier = OrdinalGPClassifier() if self.classifier is None else clone(self.classifier)
+        if self.kernel is not None:
+            classifier.set_params(kernel=kernel_named(self.kernel, n_features))
+        return classifier
+
+    def _keep(self, result: TableResult) -> None:
+        """Set the fitted attributes of a result."""
+        self._result = result
+        self.classifier_, self.encoder_ = result.classifier, result.encoder
+        self.spread_, self.codes_ = result.spread, result.codes
+        self.level_counts_, self.loo_proba_ = result.level_counts, result.loo_proba
+        self.latent_mean_, self.latent_variance_ = result.latent_mean, result.latent_variance
+
+    def _restore(self, result: Any) -> None:
+        """Become the fitted model of a file."""
+        if not isinstance(result, TableResult):
+            raise ValueError("the result is not a table model's")
+        result.check()
+        self._keep(result)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result."""
+        return hasattr(self, "_result")
 
     @property
     def categories_(self) -> NDArray[Any]:
@@ -178,6 +214,11 @@ class TableModel(BaseEstimator):
         return self.classifier_.classes_
 
     @property
+    def likelihood_(self) -> Any:
+        """Ordinal likelihood with its parameters found."""
+        return self.classifier_.likelihood_
+
+    @property
     def thresholds_(self) -> FloatArray:
         """Cuts between consecutive levels, on the latent scale."""
         return self.classifier_.thresholds_
@@ -188,7 +229,7 @@ class TableModel(BaseEstimator):
         return self.classifier_.noise_
 
     def encode(self, X: Any) -> FloatArray:
-        """Features of the rows of a table, as the classifier takes them.
+        """Encode the rows of a table as the classifier's features.
 
         Parameters
         ----------
@@ -203,11 +244,11 @@ class TableModel(BaseEstimator):
         check_is_fitted(self)
         table = as_table(X)
         features, bad = self.encoder_.encode(table)
-        _refuse(table, bad)
+        BadRows().drop(table, bad)
         return features
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most suitable level under the classifier's ``decision`` rule.
+        """Predict the level of each row by the classifier's ``decision`` rule.
 
         Parameters
         ----------
@@ -260,33 +301,33 @@ class TableModel(BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Where to, for example "model.ogp"; written whole or not at all.
+            File to write, for example "model.ogp"; a failure leaves no part of it.
         """
-        from ordinalgp.persistence import save
-
         save(self, path)
 
-    def _get_state(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name) for name in self._state_spec if name != "columns"}
-        return kept | {"columns": self.encoder_.to_state()}
 
-    def _set_state(self, state: dict[str, Any]) -> None:
-        for name in self._state_spec.keys() - {"columns"}:
-            setattr(self, name, state[name])
-        self.encoder_ = Encoder.from_state(state["columns"])
-        n, r = len(self.codes_), len(self.categories_)
-        agree = (
-            self.loo_proba_.shape in ((n, r), (0, r))
-            and bool(np.all(self.codes_ < r))
-            and len(self.encoder_.features) == len(self.spread_)
-            and len(self.spread_) == self.classifier_.n_features_in_
+def _result(
+    classifier: Any,
+    encoder: Encoder,
+    features: FloatArray,
+    codes: IntArray,
+    counts: IntArray,
+    *,
+    leave_one_out: bool,
+) -> TableResult:
+    """Predictions of the training rows, in rank order."""
+    mean, var = classifier.latent_mean_and_variance(features)
+    loo = np.zeros((0, len(counts)))
+    if leave_one_out and hasattr(classifier, "loo_proba"):
+        loo = np.zeros((len(features), len(counts)))
+        loo[:, class_positions(classifier.categories_, classifier.classes_)] = (
+            classifier.loo_proba()
         )
-        if not agree:
-            raise ValueError("the classifier, its columns and its training rows disagree")
+    return TableResult(classifier, encoder, features.std(axis=0), counts, codes, mean, var, loo)
 
 
 def kernel_named(name: str, n_features: int) -> Any:
-    """The kernel that a word stands for, at the start of the search."""
+    """Kernel that a word stands for, at the start of the search."""
     check_option("kernel", name, KERNELS)
     if name == "linear":
         return ARDLinear(np.full(n_features, 1 / n_features))
@@ -297,7 +338,3 @@ def kernel_named(name: str, n_features: int) -> Any:
     if name == "ard":
         return RBF(np.full(n_features, length), length_scale_bounds=bounds)
     return RBF(length, length_scale_bounds=bounds)
-
-
-def _refuse(table: Table, bad: list[BadCell]) -> None:
-    BadRows().drop(table, bad)

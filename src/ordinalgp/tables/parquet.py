@@ -1,4 +1,4 @@
-"""Parquet files as tables, batch by batch; they need ``ordinalgp[tables]``."""
+"""Reading Parquet files batch by batch; they need ``ordinalgp[tables]``."""
 
 import re
 from collections.abc import Iterator
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ordinalgp.tables.cells import BadInput, Table, cell_text, objects
 
-_INDEX = re.compile(r"__index_level_\d+__")  # row labels that pandas stores beside the columns
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # row labels, stored beside the columns
 
 
 def import_pyarrow() -> Any:
-    """The package ``pyarrow``, or an error that says how to get it."""
+    """Import ``pyarrow``, or raise an error that says how to install it."""
     try:
         import pyarrow.parquet
     except ImportError as error:
@@ -26,7 +26,7 @@ def import_pyarrow() -> Any:
 
 
 def n_rows(path: Path) -> int:
-    """Number of rows, from the file's own notes."""
+    """Number of rows, from the metadata of the file."""
     pa = import_pyarrow()
     try:
         return int(pa.parquet.read_metadata(path).num_rows)
@@ -39,7 +39,7 @@ def parquet_chunks(path: Path, rows: int | None) -> Iterator[Table]:
     pa = import_pyarrow()
     try:
         with pa.parquet.ParquetFile(path) as file:
-            names = [name for name in file.schema_arrow.names if not _INDEX.fullmatch(name)]
+            names = [name for name in file.schema_arrow.names if not _PANDAS_INDEX.fullmatch(name)]
             size, first = rows or max(1, file.metadata.num_rows), 1
             for batch in file.iter_batches(size, columns=names):
                 yield _table(pa, batch, first)

@@ -1,4 +1,4 @@
-"""Reading tables: CSV with any separator, quoted, gzipped; Parquet. All at once, or in chunks."""
+"""Reading CSV and Parquet files, whole or in chunks."""
 
 import csv
 import gzip
@@ -24,18 +24,35 @@ from ordinalgp.tables.cells import (
 )
 
 _SEPARATORS = (",", ";", "\t", "|", " ")
-_PROBE = 20  # lines that the separator is guessed from
+_PROBE_LINES = 20  # lines that the separator is guessed from
 _PARQUET = b"PAR1"
 _UNREADABLE = (OSError, EOFError, zlib.error)
 
 
 @dataclass(frozen=True)
 class Format:
-    """How a text file is written; None means to find out."""
+    """Format of a text file; a separator of None is detected."""
 
     separator: str | None = None
     decimal: str = "."
     encoding: str = "utf-8-sig"
+
+
+@dataclass(frozen=True, eq=False)
+class TableFile:
+    """A file to read, its format, and the policy for its bad rows."""
+
+    path: Path
+    style: Format
+    bad: BadRows
+
+    def read(self) -> Table:
+        """Read all rows."""
+        return read_table(self.path, self.bad, self.style)
+
+    def chunks(self) -> Iterator[Table]:
+        """Read the rows in chunks."""
+        return read_chunks(self.path, self.bad, self.style)
 
 
 def read_table(path: str | Path, bad_rows: BadRows, style: Format | None = None) -> Table:
@@ -47,7 +64,7 @@ def read_table(path: str | Path, bad_rows: BadRows, style: Format | None = None)
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether the file begins like a Parquet file."""
+    """Whether the file starts like a Parquet file."""
     with path.open("rb") as start:
         return start.read(4) == _PARQUET
 
@@ -55,7 +72,7 @@ def is_parquet(path: Path) -> bool:
 def read_chunks(
     path: str | Path, bad_rows: BadRows, style: Format | None = None, rows: int | None = 4096
 ) -> Iterator[Table]:
-    """Read a CSV or Parquet file, ``rows`` at a time (None: all); memory stays flat in the rows."""
+    """Read a CSV or Parquet file, ``rows`` at a time (None: all), in constant memory."""
     file = Path(path)
     if not file.exists():
         raise BadInput(f"There is no file {os.fspath(path)}. Check the path.")
@@ -74,19 +91,19 @@ def read_chunks(
 
 @contextmanager
 def _refusing(path: Path) -> Iterator[None]:
-    """Turn what files throw into a plain message."""
+    """Turn the errors of files into plain messages."""
     try:
         yield
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{path} is not a text in {error.encoding} (byte {error.start} is "
+            f"{path} is not text in {error.encoding} (byte {error.start} is "
             f"0x{error.object[error.start]:02x}). Name its encoding, e.g. --encoding latin-1, or "
             "check that it is a CSV or Parquet file."
         ) from error
     except LookupError as error:
         raise BadInput(f"There is no such encoding: {error}.") from error
     except PermissionError as error:
-        raise BadInput(f"{path} may not be read: {error.strerror}.") from error
+        raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     except _UNREADABLE as error:
         raise BadInput(f"{path} cannot be read: {error}. It may be damaged.") from error
 
@@ -97,10 +114,10 @@ def _csv_chunks(
     if magic.startswith(b"PK"):
         raise BadInput(f"{path} is a zip or Excel file. Save the sheet as CSV and give that.")
     if not magic:
-        raise BadInput(f"{path} is empty. A first line with the names of columns is needed.")
+        raise BadInput(f"{path} is empty. A first line with column names is needed.")
     opened = gzip.open if magic.startswith(b"\x1f\x8b") else open
     with opened(path, "rt", encoding=style.encoding, newline="") as file:
-        separator = style.separator or _guess([*islice(file, _PROBE)])
+        separator = style.separator or _guess([*islice(file, _PROBE_LINES)])
         file.seek(0)
         try:
             yield from _split(csv.reader(file, delimiter=separator, strict=True), bad_rows, rows)
@@ -111,7 +128,7 @@ def _csv_chunks(
 
 
 def _guess(lines: list[str]) -> str:
-    """The separator that cuts all of the first lines alike; else the first line into most."""
+    """Separator that cuts all first lines into equally many cells, else the first into most."""
     counts = {}
     for separator in _SEPARATORS:
         try:
@@ -141,7 +158,7 @@ def _split(reader: Any, bad_rows: BadRows, rows: int | None) -> Iterator[Table]:
 
 
 def _records(reader: Any, width: int) -> Iterator[tuple[int, list[str]]]:
-    """Every record with the line that it starts on; a quoted cell may run over several."""
+    """Every record with the line that it starts on; a quoted cell may span several lines."""
     before = reader.line_num
     for row in reader:
         if row or width == 1:  # an empty line is no row, except where it is an empty cell
@@ -155,7 +172,7 @@ def _header(names: list[str]) -> list[str]:
     if twice:
         raise BadInput(
             f"The first line names the column {twice[0]!r} more than once. "
-            "Every column needs a name of its own."
+            "Every column needs its own name."
         )
     return found
 

@@ -1,4 +1,4 @@
-"""A file to learn from, and what the user said of its columns."""
+"""Training file, with the options that say how its columns are used."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table
-from ordinalgp.tables.encoding import inspect
+from ordinalgp.tables.encoding import parse_columns
 from ordinalgp.tables.reading import Format, read_chunks, read_table
 from ordinalgp.tables.target import read_target
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file and what to make of it."""
+    """Training file, target column, and kinds of the other columns."""
 
     path: Path
     target: str
@@ -27,11 +27,11 @@ class Source:
     style: Format = field(default_factory=Format)
 
     def batches(self, bad: BadRows, n_rows: int) -> Iterator[Table]:
-        """All rows, ``n_rows`` at a time."""
+        """Iterate over all rows, ``n_rows`` at a time."""
         return read_chunks(self.path, bad, self.style, rows=n_rows)
 
     def features(self, table: Table) -> Table:
-        """Without the target and what is dropped."""
+        """Columns without the target and those that are dropped."""
         missing = [name for name in self.drop if name not in table.columns]
         if missing:
             raise BadInput(
@@ -42,9 +42,9 @@ class Source:
             raise BadInput(f"There are no columns beside the target {self.target}.")
         return X
 
-    def kinds(self, features: Table) -> tuple[dict[str, str], list[BadCell]]:
-        """What each column is, and the cells that do not fit."""
-        return inspect(features, self.nominal, self.numeric, self.style.decimal)
+    def parse(self, features: Table) -> tuple[Table, list[BadCell]]:
+        """Columns as numbers or texts, and the cells that do not fit."""
+        return parse_columns(features, self.nominal, self.numeric, self.style.decimal)
 
     def labels(self, table: Table) -> tuple[NDArray[Any], list[Any] | None, list[BadCell]]:
         """Labels, order and bad cells of the target."""
@@ -59,11 +59,10 @@ class Source:
             )
 
     def read(self, bad: BadRows) -> tuple[Table, NDArray[Any], list[Any] | None]:
-        """Features, labels and order of levels of the whole file, without the rows that are bad."""
+        """Parsed features, labels and order of levels of the whole file, without bad rows."""
         table = read_table(self.path, bad, self.style)
         labels, order, wrong = self.labels(table)
-        X = self.features(table)
-        cells = sorted([*wrong, *self.kinds(X)[1]], key=lambda cell: cell.line)
-        keep = bad.drop(table, cells)
+        X, misfits = self.parse(self.features(table))
+        keep = bad.drop(table, wrong + misfits)
         self.check_levels(np.unique(labels[keep]).tolist())
         return X.take(keep), labels[keep], order

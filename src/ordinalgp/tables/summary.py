@@ -1,4 +1,4 @@
-"""What a fitted table model says of itself, in numbers and words that JSON can hold."""
+"""Summary and scores of a fitted table model, as numbers and words that JSON can hold."""
 
 from typing import Any
 
@@ -8,26 +8,25 @@ from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.decisions import decide
 from ordinalgp.kernels.relevance import relevance_shares
-from ordinalgp.plots.base import link_noise
 from ordinalgp.tables.model import TableModel
 
 RULE = (
     "Numbers (mean ± standard deviation) are centred and scaled; a nominal column becomes one 0/1 "
-    "feature for each value. Missing numbers are filled with the median, missing nominal values "
+    "feature per value. Missing numbers are filled with the median, missing nominal values "
     "with the most frequent one; a 0/1 feature then marks where they were."
 )
-"""how columns are encoded, in words"""
+"""encoding of the columns in words"""
 SCORES = {
-    "zero_one_error": "wrong level",
-    "absolute_error": "levels off",
-    "ranked_probability_score": "ranked prob.",
+    "zero_one_error": "error rate",
+    "absolute_error": "mean absolute error",
+    "ranked_probability_score": "ranked probability score",
     "log_score": "log score",
 }
-"""scores, and their short names; less is better in all of them"""
+"""scores and their names; lower is better in all of them"""
 
 
 def scores(codes: IntArray, probabilities: FloatArray) -> dict[str, float]:
-    """Score probabilities in rank order; each error with the decision that makes it least."""
+    """Scores of probabilities in rank order; each error with the decision that minimises it."""
     order = {"categories": np.arange(probabilities.shape[1])}
     mode, median = (decide(probabilities, rule) for rule in ("mode", "median"))
     return {
@@ -44,12 +43,12 @@ def frequencies(model: TableModel) -> FloatArray:
 
 
 def baseline(model: TableModel, n: int) -> FloatArray:
-    """The naive prediction for ``n`` rows."""
+    """Naive prediction for ``n`` rows."""
     return np.tile(frequencies(model), (n, 1))
 
 
 def relevance(model: TableModel) -> dict[str, float] | None:
-    """Share of each column, over its features, in how rows differ to the kernel."""
+    """Share of each column, over its features, in the distance between rows by the kernel."""
     kernel = getattr(model.classifier_, "kernel_", None)
     shares = relevance_shares(kernel, model.spread_, model.encoder_.owner)
     if shares is None:
@@ -70,7 +69,7 @@ def summarise(model: TableModel) -> dict[str, Any]:
         "features": len(model.encoder_.features),
         "levels": _levels(model),
         "thresholds": model.thresholds_.tolist(),
-        "noise": link_noise(model),
+        "noise": float(classifier.likelihood_.noise),
         "kernel": str(getattr(classifier, "kernel_", None)),
         "log_evidence": None if found is None else float(found),
         "converged": bool(getattr(classifier, "converged_", True)),

@@ -1,4 +1,4 @@
-"""The target column: labels, and the order of their levels."""
+"""Target column: labels, and the order of their levels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, texts
 
-_MOST_LEVELS = 50
+_MOST_LEVELS = 50  # different values of a target
 
 
 def read_target(
@@ -16,8 +16,8 @@ def read_target(
 ) -> tuple[NDArray[Any], list[Any] | None, list[BadCell]]:
     """Labels of the column ``target``, the order of levels if one is declared, and bad cells.
 
-    The order is ``categories``, else the file's own, else (None) that of the numbers.
-    Labels of bad cells are fillers.
+    The order is ``categories``, else that of the file, else (None) that of the numbers.
+    Labels of bad cells are placeholders.
     """
     if target not in table.columns:
         raise BadInput(
@@ -65,15 +65,16 @@ def _as_labels(order: Sequence[Any]) -> list[Any]:
 
 
 def _bad(table: Table, target: str, where: Any, reason: str) -> list[BadCell]:
-    cells, absent = table.columns[target], gaps(table.columns[target])
-    return [
-        BadCell(
-            int(table.lines[row]),
-            target,
-            "the target is missing" if absent[row] else f"{_shown(cells[row])} {reason}",
-        )
-        for row in np.flatnonzero(where | absent)
-    ]
+    absent = gaps(table.columns[target])
+    return table.bad_cells(
+        target,
+        where | absent,
+        lambda cell: "the target is missing" if _is_gap(cell) else f"{_shown(cell)} {reason}",
+    )
+
+
+def _is_gap(cell: Any) -> bool:
+    return cell is None or cell != cell
 
 
 def _shown(value: Any) -> str:
@@ -82,7 +83,7 @@ def _shown(value: Any) -> str:
 
 def _no_order(target: str, found: list[str]) -> str:
     if len(found) > _MOST_LEVELS:
-        return f"The target column {target} has {len(found)} different texts, which are no levels."
+        return f"The target column {target} has {len(found)} different texts, too many for levels."
     return (
         f"The levels of {target} are texts without an order: {', '.join(found)}.\n"
         "Name them from lowest to highest, for example (put them into the right order):\n"
@@ -95,5 +96,5 @@ def _refuse_measurements(target: str, labels: Any) -> None:
     if n > _MOST_LEVELS:
         raise BadInput(
             f"The target column {target} has {n} different numbers, where a few ordered levels "
-            "are needed. Cut it into levels first."
+            "are needed. Bin it into levels first."
         )

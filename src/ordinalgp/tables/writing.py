@@ -1,4 +1,4 @@
-"""Writing tables in chunks, whole or not at all: CSV, gzipped CSV, tab separated, Parquet."""
+"""Writing tables in chunks: CSV, gzipped CSV, tab-separated text, Parquet."""
 
 import csv
 import gzip
@@ -15,14 +15,14 @@ Rows = dict[str, list[Any]]
 
 
 class Writer(Protocol):
-    """Takes a table chunk by chunk, always with the same columns."""
+    """Writer of a table chunk by chunk, always with the same columns."""
 
     def write(self, chunk: Rows) -> None:
         """Add rows."""
 
 
 class CsvWriter:
-    """Writes to an open text file; floats to the last digit, so that nothing is lost."""
+    """Writer to an open text file; floats keep all digits."""
 
     def __init__(self, file: Any, separator: str = ",") -> None:
         self._writer = csv.writer(file, delimiter=separator, lineterminator="\n")
@@ -57,7 +57,7 @@ class _ParquetWriter:
 
 @contextmanager
 def table_writer(path: Path) -> Iterator[Writer]:
-    """Open ``path`` for a table, in the format of its suffix; CSV where that says nothing."""
+    """Open ``path`` for a table in the format of its suffix, by default CSV."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     with whole_file(path) as file:
         if suffixes[-1:] == [".parquet"]:
