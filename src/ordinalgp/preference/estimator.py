@@ -86,7 +86,8 @@ class SparseRecord:
 
     def restored(self) -> SparseProjection:
         """The projection again."""
-        if np.sum(self.lengths) != len(self.columns):
+        entries = len(self.columns)  # lengths whose sum is beyond any integer must not get through
+        if np.any(self.lengths > entries) or np.sum(self.lengths) != entries:
             raise ValueError("the rows of the sparse matrix disagree")
         ends = np.concatenate([[0], np.cumsum(self.lengths)])
         shape = (len(self.lengths), self.n_columns)
@@ -94,8 +95,27 @@ class SparseRecord:
         return SparseProjection(matrix)
 
 
+@dataclass(frozen=True, eq=False)
+class PairsRecord:
+    """The two items of each comparison, as a file holds them."""
+
+    left: Annotated[IntArray, Axes("M", 0, "N")]
+    right: Annotated[IntArray, Axes("M", 0, "N")]
+    n: Annotated[int, Axes(low=1)]
+
+    @classmethod
+    def of(cls, projection: Differences) -> Self:
+        """The record of a projection."""
+        left, right = projection.matrix.indices.astype(np.intp).reshape(-1, 2).T
+        return cls(left, right, projection.shape[1])
+
+    def restored(self) -> Differences:
+        """The projection again."""
+        return Differences(self.left, self.right, self.n)
+
+
 saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
-saved_as("projection.differences", record=SparseRecord)(Differences)
+saved_as("projection.differences", record=PairsRecord)(Differences)
 saved_as("likelihood.symmetric_probit")(SymmetricProbit)
 saved_as("likelihood.symmetric_logit")(SymmetricLogit)
 
