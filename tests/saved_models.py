@@ -29,7 +29,7 @@ N = 18
 # No random numbers: these are the same under every version of numpy.
 X = np.column_stack([np.sin(1.0 + 7.0 * np.arange(N)), np.cos(3.0 * np.arange(N) ** 1.5)])
 X_NEW = np.column_stack([np.linspace(-1.0, 1.0, 5), np.linspace(0.8, -1.0, 5)])
-CODES = np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2, [-0.3, 0.5])
+CODES = np.digitize(X[:, 0] + 0.7 * np.sin(np.arange(N) ** 2), [-0.4, 0.4])
 NAMES = np.array(LEVELS)[CODES]
 PAIRS = np.column_stack([np.arange(N), (np.arange(N) * 5 + 1) % N])
 WINNER = np.sign(np.round(X[PAIRS[:, 0], 0] - X[PAIRS[:, 1], 0], 1)).astype(int)
@@ -71,7 +71,9 @@ MODELS = {
     "collaborative": lambda: _rated(),
     "collaborative-gaussian": lambda: _rated(kernel=RBF(1.5), likelihood="gaussian"),
     "table": lambda: TableModel(_gp(RBF(2.0), categories=LEVELS)).fit(TABLE, NAMES),
-    "table-sparse": lambda: TableModel(SparseBayesOrdinalClassifier(RBF(1.0))).fit(TABLE, CODES),
+    "table-sparse": lambda: TableModel(
+        SparseBayesOrdinalClassifier(RBF(1.0), random_state=0), nominal=["tutor"]
+    ).fit(TABLE, CODES),
 }
 
 

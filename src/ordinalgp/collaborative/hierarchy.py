@@ -46,6 +46,17 @@ class Prior:
     mean: Annotated[FloatArray, Axes("m", *FINITE)]
     covariance: Annotated[FloatArray, Axes("m m", *FINITE)]
 
+    def check(self) -> None:
+        """Raise ValueError unless the covariance is symmetric and, but for rounding, definite."""
+        K, largest = self.covariance, float(np.max(np.diagonal(self.covariance)))
+        symmetric = np.allclose(K, K.T, rtol=1e-8, atol=1e-8 * largest)
+        try:
+            np.linalg.cholesky(K + 1e-8 * largest * np.eye(len(K)))
+        except np.linalg.LinAlgError:
+            symmetric = False
+        if not symmetric:
+            raise ValueError("the covariance of the items is not one")
+
     def restricted(self, index: IntArray) -> "Prior":
         """The prior of some items."""
         rows = RowSelection(index, len(self.mean))

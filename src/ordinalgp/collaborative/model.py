@@ -119,7 +119,7 @@ class RatingsRecord:
 
     def restored(self) -> "RatingsModel":
         """The model of a record; ValueError if its parts disagree."""
-        check_memory(len(self.prior.mean), n_matrices=2)
+        check_memory(len(self.prior.mean), n_matrices=4)
         items, rater_ids = Ids.of(self.items), Ids.of(self.raters)
         self._check(items, rater_ids)
         center, strength = self._likelihood(-1), self.strength
@@ -147,8 +147,11 @@ class RatingsRecord:
         )
         fits &= self.gaps.shape[1] == (r - 2 if self.likelihood == "ordinal" else 0)
         fits &= bool(np.all(class_positions(self.categories, self.classes) >= 0))
+        if self.likelihood == "gaussian":
+            fits &= bool(np.all(np.isfinite(numeric_levels(self.categories))))
         if not fits:
             raise ValueError("ids, begins, gaps, levels and the rest of the model disagree")
+        self.prior.check()
         if isinstance(self.covariance, KernelCovariance):
             features = self.covariance.features
             check_rows(features, self.covariance.kernel, features.shape[1])

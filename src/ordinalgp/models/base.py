@@ -84,6 +84,10 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _check_parameters(self) -> None:
         """Raise unless the parameters are of the kinds that they must be."""
 
+    def _check_for_levels(self, n_levels: int) -> None:
+        """Raise unless the parameters are right for so many levels."""
+        self._check_parameters()
+
     @abstractmethod
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         """Find the model of some rows."""
@@ -133,9 +137,9 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Become the fitted estimator of a file."""
         if not isinstance(result, Fitted):
             raise ValueError("the result is not a classifier's")
-        self._check_parameters()
         at = result.signature
         at.check()
+        self._check_for_levels(len(at.categories))
         result.model.check(at.n_features, len(at.categories))
         self._keep(result)
 
@@ -240,6 +244,8 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         raise a ``TypeError``. A ``RandomState`` given as ``random_state`` belongs to the running
         program and comes back as None; predictions do not depend on it.
         """
+        check_is_fitted(self)
+        self._check_for_levels(len(self.categories_))
         save(self, path)
 
 
@@ -255,8 +261,12 @@ class OrdinalClassifier(LevelClassifier):
 
     def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
         levels = super()._encode(X, y, classes)
-        decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
+        decide(np.empty((0, len(levels.categories))), self.decision)
         return levels
+
+    def _check_for_levels(self, n_levels: int) -> None:
+        super()._check_for_levels(n_levels)
+        decide(np.empty((0, n_levels)), self.decision)
 
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.

@@ -21,7 +21,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _FREE_BYTES, _BYTES_PER_BYTE = 64 * 2**20, 100
 _LARGEST_READ = 2**20  # bytes of the zip's directory, and of one step through a member
 _LARGEST_DOCUMENT = 16 * 2**20  # bytes of model.json
-_MOST_VALUES = 10**6  # numbers, words, lists and objects in model.json
+_MOST_VALUES = 750_000  # numbers, words, lists and objects in model.json
 _LARGEST_HEADER = 2**16  # bytes before the values of a .npy file
 _LONGEST_EMPTY = 10**7  # axis of an array without values
 

@@ -153,7 +153,7 @@ class Decoder:
             case {"$": "objects", "shape": list(shape), "items": list(items)} if _is_plain(items):
                 return np.fromiter(self.decode(items), object, len(items)).reshape(shape)
             case {"$": "kernel", "class": str(name), "params": dict(params)}:
-                return kernel_of(name)(**self.decode(params))
+                return self._kernel(name, params)
             case {"$": "record", "tag": str(tag), "fields": dict(items)}:
                 return self.record(tag, items, {})
             case {"$": "estimator", "tag": str()}:
@@ -165,6 +165,11 @@ class Decoder:
             case list():
                 return [self.decode(item) for item in value]
         return value
+
+    def _kernel(self, name: str, params: dict[str, Any]) -> Any:
+        kernel = kernel_of(name)(**self.decode(params))
+        parts = [params[each] for each in ("k1", "k2", "kernel") if each in params]
+        return _checked(kernel, all(part["$"] == "kernel" for part in parts), f"kernel {name}")
 
     def estimator(self, value: dict[str, Any]) -> Any:
         """An estimator with its parameters and, if it was fitted, its result."""

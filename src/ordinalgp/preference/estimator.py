@@ -715,4 +715,6 @@ class PreferenceGP(BaseEstimator):
             Where to; any suffix, for example "model.ogp". The file is a zip of JSON and arrays,
             without pickle, and holds the items and the comparisons.
         """
+        check_is_fitted(self)
+        self._check_parameters()
         save(self, path)

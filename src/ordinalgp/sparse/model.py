@@ -8,7 +8,7 @@ import numpy as np
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.models.exact import check_rows
+from ordinalgp.models.exact import check_finite, check_rows
 from ordinalgp.models.training_rows import NumberedRows
 from ordinalgp.persistence import saved_as
 from ordinalgp.sparse.training import ActiveBasis, EvidencePath
@@ -75,3 +75,5 @@ class SparseModel:
         wrong = [name for name, fits in parts.items() if not fits]
         if wrong:
             raise ValueError(f"{', '.join(wrong)} and the rest of the model disagree")
+        found = self.latent(self.rows.inputs[:1])
+        check_finite(found.mean, found.var)
