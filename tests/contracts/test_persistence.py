@@ -420,7 +420,7 @@ def test_every_public_estimator_has_a_tag():
 
 
 def test_a_tag_belongs_to_one_class():
-    with pytest.raises(ValueError, match="The tag 'estimator.gp' belongs to OrdinalGPClassifier"):
+    with pytest.raises(ValueError, match=r"The tag 'estimator.gp' belongs to OrdinalGPClassifier"):
         registry.saved_as("estimator.gp")(type("Other", (), {}))
 
 
@@ -498,9 +498,9 @@ def test_subclasses_and_unfitted_estimators_are_not_written(tmp_path):
     class Mine(OrdinalGPClassifier):
         pass
 
-    with pytest.raises(TypeError, match="Mine cannot be saved, only .*OrdinalGPClassifier"):
+    with pytest.raises(TypeError, match=r"Mine cannot be saved, only .*OrdinalGPClassifier"):
         Mine().fit(X, CODES).save(tmp_path / "model.ogp")
-    for _, cls in registry.tags().items():
+    for cls in registry.tags().values():
         if issubclass(cls, BaseEstimator):
             with about(cls), pytest.raises(NotFittedError):
                 cls().save(tmp_path / "model.ogp")
@@ -563,7 +563,7 @@ def test_what_deflates_too_well_is_stored(tmp_path):
 
 def test_too_many_names_are_not_written(tmp_path):
     model = fixed().fit(X, CODES).set_params(categories=["name"] * 800_000)
-    with pytest.raises(ValueError, match="16 MB or 750,000 values.* fewer or shorter names"):
+    with pytest.raises(ValueError, match=r"16 MB or 750,000 values.* fewer or shorter names"):
         model.save(tmp_path / "model.ogp")
     assert list(tmp_path.iterdir()) == []
 
