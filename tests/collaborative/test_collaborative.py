@@ -441,6 +441,8 @@ def put(name, value):
         (put("gaps", lambda a: a[:, 1:]), "ids, begins, gaps, levels"),
         (put("classes", lambda a: a + 7), "ids, begins, gaps, levels"),
         (put("prior.covariance", lambda a: a[1:]), r"covariance has kind f and shape \(5, 6\)"),
+        (put("prior.covariance", lambda a: -a), "is not positive definite"),
+        (put("prior.covariance", lambda a: a + np.triu(a, 1)), "items is not symmetric"),
         (put("covariance.features", lambda a: a[1:]), r"features has kind f and shape \(5, 2\)"),
         (put("covariance.features", lambda a: a + np.nan), "the inputs and the rest of the model"),
         (lambda fields, _: fields["raters"].__setitem__(1, fields["raters"][0]), "ids, begins"),

@@ -313,6 +313,7 @@ SCALARS = st.one_of(
     st.floats().map(np.float64),
     st.floats(width=32).map(np.float32),
     st.integers(0, 255).map(np.uint8),
+    st.integers(-(2**63), 2**63 - 1).map(np.int64),
     st.booleans().map(np.bool_),
     st.lists(st.floats(), max_size=3).map(np.array),
     st.lists(st.text(max_size=3), max_size=3).map(lambda words: np.array(words, dtype=object)),
@@ -827,6 +828,7 @@ def test_a_wrong_array_is_refused(path):
 def test_wrong_labels_are_refused(path):
     cases = (
         ("categories", np.array(["a", "b", "c", "d"]), "categories and classes disagree"),
+        ("categories", np.array([*LEVELS[:3], "low"]), "categories and classes disagree"),
         ("classes", np.array(["low", "odd"]), "categories and classes disagree"),
         ("classes", np.array([], dtype="U1"), "categories and classes disagree"),
     )

@@ -26,7 +26,7 @@ from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.collaborative.raters import RaterDistribution
 from ordinalgp.core.gaussian import Posterior, Sites
 from ordinalgp.core.inference import infer
-from ordinalgp.core.linalg import Triangle
+from ordinalgp.core.linalg import Triangle, lower_factor
 from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
 from ordinalgp.core.problem import Approximation, Problem, Start
 from ordinalgp.core.projections import Identity, RowSelection, sandwich
@@ -48,14 +48,16 @@ class Prior:
 
     def check(self) -> None:
         """Raise ValueError unless the covariance is symmetric and, but for rounding, definite."""
-        K, largest = self.covariance, float(np.max(np.diagonal(self.covariance)))
-        symmetric = np.allclose(K, K.T, rtol=1e-8, atol=1e-8 * largest)
-        try:
-            np.linalg.cholesky(K + 1e-8 * largest * np.eye(len(K)))
-        except np.linalg.LinAlgError:
-            symmetric = False
-        if not symmetric:
-            raise ValueError("the covariance of the items is not one")
+        K, nugget = self.covariance, 1e-8 * float(np.max(np.diagonal(self.covariance)))
+
+        def build() -> FloatArray:
+            raised = K.copy()
+            raised.flat[:: len(K) + 1] += nugget
+            return raised
+
+        if not np.max(np.abs(K - K.T)) <= abs(nugget):
+            raise ValueError("the covariance of the items is not symmetric")
+        lower_factor(build)
 
     def restricted(self, index: IntArray) -> "Prior":
         """The prior of some items."""

@@ -23,7 +23,7 @@ from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.models.exact import check_rows
 from ordinalgp.persistence import saved_as
-from ordinalgp.validation.labels import class_positions
+from ordinalgp.validation.labels import levels_agree
 from ordinalgp.validation.memory import check_memory
 
 
@@ -146,7 +146,7 @@ class RatingsRecord:
             begins[0] == 0 and begins[-1] == len(self.index) and (np.diff(begins) >= 0).all()
         )
         fits &= self.gaps.shape[1] == (r - 2 if self.likelihood == "ordinal" else 0)
-        fits &= bool(np.all(class_positions(self.categories, self.classes) >= 0))
+        fits &= levels_agree(self.categories, self.classes)
         if self.likelihood == "gaussian":
             fits &= bool(np.all(np.isfinite(numeric_levels(self.categories))))
         if not fits:

@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide
 from ordinalgp.persistence import save, saved_as
-from ordinalgp.validation.labels import Levels, class_positions, encode_known, encode_levels
+from ordinalgp.validation.labels import (
+    Levels,
+    class_positions,
+    encode_known,
+    encode_levels,
+    levels_agree,
+)
 from ordinalgp.validation.options import allows_missing
 from ordinalgp.validation.weights import check_weights
 
@@ -50,8 +56,7 @@ class Signature:
 
     def check(self) -> None:
         """Raise ValueError unless the parts agree."""
-        known = np.all(class_positions(self.categories, self.classes) >= 0)
-        if not known or len(self.categories) < 2 or len(self.classes) < 1:
+        if not levels_agree(self.categories, self.classes):
             raise ValueError("categories and classes disagree")
         if len(self.feature_names) not in (0, self.n_features):
             raise ValueError("feature names and their number disagree")

@@ -31,7 +31,13 @@ from ordinalgp.persistence.registry import (
 
 NPY_KINDS = "biufUSMm"
 """kinds of arrays that .npy files hold without pickle"""
-_SCALARS = {np.dtype(letter).name: np.dtype(letter).type for letter in "?bhilqBHILQefd"}
+_SCALARS = {
+    name: np.dtype(name).type
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    )
+}
 TRUST = "Pickle keeps any object; load a pickle only if you trust its source: it can run any code."
 
 # ------------------------------------------------------------------------------- encoding

@@ -47,7 +47,7 @@ from ordinalgp.preference.symmetric_thresholds import (
     SymmetricThresholds,
 )
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.validation.labels import class_positions, label_values
+from ordinalgp.validation.labels import class_positions, label_values, levels_agree
 from ordinalgp.validation.memory import check_memory
 from ordinalgp.validation.options import (
     allows_missing,
@@ -134,7 +134,10 @@ class ItemSignature:
 
     def check(self, model: ExactGP, named: bool) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
-        fits = len(self.levels) >= 2 and len(self.feature_names) in (0, self.n_features)
+        fits = levels_agree(self.levels, self.levels) and len(self.feature_names) in (
+            0,
+            self.n_features,
+        )
         if not fits or len(self.names) != (len(model.task.X) if named else 0):
             raise ValueError("the items and the rest of the model disagree")
         model.check(self.n_features, len(self.levels))
