@@ -240,7 +240,7 @@ def write_bombs(path, folder):
         "too-many": good | {"model.json": b"[" + b"{}," * 5_000_000 + b"1]"},
         "zeros": good | {x: zeros},
         "many-zeros": good | pad | {x: claimed((10**7, 1), "<f8", bytes(8 * 10**7))},
-        "nested": good | {x: good["model.json"], "inner.zip": bytes(2 * 10**8)},
+        "nested": good | {x: good["model.json"], "inner.zip": bytes(10**8)},
         "repeated": good | {"model.json": model_json(categories=twice), x: zeros},
         "levels": good | {"arrays/result.signature.categories.npy": npy(np.zeros(2**22, "U1"))},
     }
