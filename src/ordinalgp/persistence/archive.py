@@ -66,6 +66,8 @@ class _BoundedFile:
 
     def seek(self, place: int, whence: int = 0) -> int:
         """Go to a place."""
+        if whence == io.SEEK_SET and place < 0:
+            raise zipfile.BadZipFile("an address in it leads out of the file")
         return self.file.seek(place, whence)
 
     def tell(self) -> int:

@@ -53,7 +53,7 @@ class Encoder:
         """Return ``value`` as JSON."""
         tag, kind = tag_of(value), type(value).__name__
         if tag is not None and tag.startswith("estimator."):
-            return {"$": "estimator", **self.estimator(value, at)}
+            return {"$": "estimator", **self.estimator(value, f"{at}.")}
         if tag is not None:
             return {"$": "record", "tag": tag, "fields": self.fields(value, at)}
         if KERNELS.get(kind) is type(value):
