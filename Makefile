@@ -78,18 +78,18 @@ bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.order_speed
 
-# What is in benchmarks/results is not computed again; remove a file there to start anew.
-BENCHMARK := $(ONE_THREAD) $(BIN)/python -m ordinalgp.benchmark
-PAGES := --output benchmarks/results --pages docs/results --jobs $(WORKERS)
+# What is in papers/results is not computed again; remove a file there to start anew.
+PAPERS := $(ONE_THREAD) $(BIN)/python -m papers
+PAGES := --output papers/results --pages docs/results --jobs $(WORKERS)
 
 tables: $(VENV)/.dev  ## the papers' tables beside ours (resumable); pages in docs/results
 	for name in gpor-table2 gpor-table3 gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
 	    order-table1 order-figure2 collaborative-table1 isbor-table3 isbor-figure2; do \
-	    $(BENCHMARK) $$name $(PAGES) || exit 1; done
+	    $(PAPERS) $$name $(PAGES) || exit 1; done
 
 peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[peers]"
-	$(BENCHMARK) peers $(PAGES)
+	$(PAPERS) peers $(PAGES)
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

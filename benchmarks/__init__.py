@@ -1,1 +1,1 @@
-"""Measurements outside the test suite: speed; and the results of ``ordinalgp benchmark``."""
+"""Measurements of speed, memory and scale, outside the test suite."""

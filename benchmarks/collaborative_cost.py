@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from ordinalgp import CollaborativeOrdinalGP
-from ordinalgp.benchmark.movielens import LEVELS
-from ordinalgp.benchmark.runner import open_results, read_records, version_stamp
-from ordinalgp.core.likelihoods import OrdinalProbit
+from papers.data import LEVELS, ROOT
+from papers.runner import open_results, read_records, version_stamp
 
-ROOT = Path(__file__).resolve().parents[1]
 # raters, items, ratings a rater
 CASES = [
     *((50, 450, 180), (100, 450, 180), (200, 450, 180), (400, 450, 180)),
@@ -36,8 +35,8 @@ def simulate(n: int, m: int, each: int) -> tuple[Any, Any, Any]:
     raters = np.repeat(np.arange(n), each)
     taste = rng.standard_normal((n, 3)) @ rng.standard_normal((3, m)) / 2 + rng.standard_normal(m)
     noisy = taste[raters, items] + rng.standard_normal(len(items))
-    typical = OrdinalProbit.from_counts(np.ones(10), 1.0, 1.75)
-    return raters, items, LEVELS[np.searchsorted(typical.thresholds, noisy)]
+    thresholds = np.sqrt(1 + 1.75) * ndtri(np.arange(1, 10) / 10)  # levels equally frequent
+    return raters, items, LEVELS[np.searchsorted(thresholds, noisy)]
 
 
 def measure(n: int, m: int, each: int, likelihood: str) -> dict[str, Any]:

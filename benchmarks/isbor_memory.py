@@ -20,8 +20,8 @@ import numpy as np
 from sklearn.datasets import make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.isbor_tables import ROOT, Cell, load
 from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier, metrics
+from papers.data import ROOT, fetch_benchmark, quintile_labels, standardise
 
 CASES = {
     "census": 22584,
@@ -36,8 +36,12 @@ def measure(name: str) -> dict[str, Any]:
     """Fit in this process."""
     n = CASES[name]
     if name.startswith("census"):
-        data = load(Cell("Census", n, 1, "isbor"))
-        X, y, X_new, y_new = data.X_train, data.y_train, data.X_test, data.y_test
+        data = fetch_benchmark("census_house16h")
+        levels = quintile_labels(data.target)
+        train = np.isin(
+            np.arange(len(levels)), np.random.RandomState(1).permutation(len(levels))[:n]
+        )
+        (X, X_new), y, y_new = standardise(data.features(), train), levels[train], levels[~train]
     else:
         X, f = make_friedman1(n + 10_000, n_features=8, noise=1.0, random_state=0)
         y = np.searchsorted(np.quantile(f, [0.2, 0.4, 0.6, 0.8]), f)

@@ -26,10 +26,11 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalGPClassifier
-from ordinalgp.benchmark.runner import version_stamp
 from ordinalgp.metrics import log_score
+from papers.data import ROOT
+from papers.runner import version_stamp
 
-RECORDS = Path(__file__).resolve().parent / "results" / "large-friedman.jsonl"
+RECORDS = ROOT / "benchmarks" / "results" / "large-friedman.jsonl"
 TEST_ROWS, NOISE = 500_000, 0.5
 
 

@@ -24,10 +24,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.large import best_possible, friedman
-from ordinalgp.benchmark.runner import version_stamp
 from ordinalgp.metrics import log_score
+from papers.data import ROOT
+from papers.runner import version_stamp
 
-RECORDS = Path(__file__).resolve().parent / "results" / "large-cli.jsonl"
+RECORDS = ROOT / "benchmarks" / "results" / "large-cli.jsonl"
 TEST_ROWS, BATCH = 500_000, 250_000
 
 

@@ -18,7 +18,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -32,14 +31,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from ordinalgp import OrdinalGPClassifier, metrics
-from ordinalgp.benchmark.protocol import Cell, data_folder
-from ordinalgp.benchmark.runner import run
-from ordinalgp.core.search import Found
 from ordinalgp.decisions import decide
 from ordinalgp.many_rows.likelihood_step import LikelihoodStep, likelihood_step
-from ordinalgp.many_rows.passes import SUBSET_ROWS
+from ordinalgp.many_rows.settings import ManyRowsSettings
+from papers.data import ROOT, data_folder
+from papers.runner import Cell, by_cell, read_records, run
 
-RESULTS = Path(__file__).resolve().parent / "results" / "large-real.jsonl"
+RESULTS = ROOT / "benchmarks" / "results" / "large-real.jsonl"
 FILES = {
     "bank": "bank8fm.csv",
     "computer": "computer_small.csv",
@@ -114,11 +112,8 @@ def with_points(how: str, X: np.ndarray, seed: int) -> Any:
 def without(stage: str) -> Any:
     """A patch that leaves a stage out."""
     if stage == "no refinement":
-
-        def stay(task: Any, *_: Any) -> Found:
-            return Found(task.theta, -np.inf, np.empty(0), None, True, "left out")
-
-        return mock.patch("ordinalgp.many_rows.classifier.climb_sample", stay)
+        settings = ManyRowsSettings(refine_steps=0)
+        return mock.patch.object(OrdinalGPClassifier, "many_rows_settings", settings)
     if stage == "fixed thresholds":
 
         def hold(sums: Any, likelihood: Any, *_: Any, **__: Any) -> LikelihoodStep:
@@ -150,7 +145,9 @@ def compute(cell: Cell) -> dict[str, Any]:
         if cell.model in POINTS:
             model = with_points(cell.model, X_train, cell.split)
         elif cell.model == "subset alone":
-            few = np.random.default_rng(cell.split).choice(len(train), SUBSET_ROWS, replace=False)
+            few = np.random.default_rng(cell.split).choice(
+                len(train), ManyRowsSettings().subset_rows, replace=False
+            )
             X_train, train = X_train[few], train[few]
     with warnings.catch_warnings(), patch:
         warnings.simplefilter("ignore")
@@ -216,8 +213,6 @@ def main() -> None:
         for model in models
     ]
     if options.table:
-        from ordinalgp.benchmark.runner import by_cell, read_records
-
         found = by_cell(read_records(RESULTS))
         print_table([found[cell] for cell in sorted(cells) if cell in found])
         return

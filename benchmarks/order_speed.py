@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
-from benchmarks.speed import cholesky_seconds
 from ordinalgp import PreferenceGP
+from papers.runner import cholesky_seconds
 
 N, M, D = 500, 5000, 8
 

@@ -12,13 +12,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
 from sklearn.datasets import load_digits
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
-from ordinalgp.benchmark.protocol import Cell, data_folder, load_split
-from ordinalgp.datasets import DataUnavailableError
+from papers.data import DataUnavailableError, data_folder
+from papers.runner import Cell, cholesky_seconds, load_split
 
 LIMITS = {"ep": 25.0, "laplace": 12.0}
 
@@ -56,20 +55,6 @@ def cases() -> Iterator[tuple[str, int, tuple[np.ndarray, np.ndarray]]]:
         return
     yield from (("abalone", n, abalone(n)) for n in (500, 1000, 2000))
     yield "stocks", 600, stocks(600)
-
-
-def cholesky_seconds(n: int, repeats: int = 9) -> float:
-    """Median time of dpotrf on a random positive definite matrix, factored in place."""
-    rng = np.random.default_rng(1)
-    A = rng.normal(size=(n, n))
-    matrix = np.asfortranarray(A @ A.T + n * np.eye(n))
-    times = []
-    for _ in range(repeats):
-        copy = matrix.copy(order="F")
-        start = time.process_time()
-        lapack.dpotrf(copy, lower=1, overwrite_a=1, clean=0)
-        times.append(time.process_time() - start)
-    return float(np.median(times))
 
 
 def peak_matrices(run: Callable[[], object], n: int) -> float:

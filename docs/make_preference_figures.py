@@ -1,8 +1,8 @@
 """Draw the pictures of docs/preferences.md: ``python docs/make_preference_figures.py [name ...]``.
 
 ``sine`` is Figure 1 of Wang and McKenna (2010); ``learning`` their Figure 2 and the gain of asking
-for informative pairs, from the files that ``ordinalgp benchmark order-figure2`` and
-``benchmarks.order_active`` wrote; ``football`` is a ranking of real teams.
+for informative pairs, from the files that ``python -m papers order-figure2`` and ``order-active``
+wrote; ``football`` is a ranking of real teams.
 """
 
 import sys
@@ -47,20 +47,20 @@ def sine() -> None:
 
 def learning() -> None:
     """Error against the number of pairs, at random and by choice."""
-    from benchmarks.order_active import ROOT, curve
-
-    from ordinalgp.benchmark.runner import read_records
-    from ordinalgp.benchmark.summary import select
+    from papers.data import RESULTS
+    from papers.order_relations import asking_curve
+    from papers.runner import read_records
+    from papers.statistics import select
 
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    records = read_records(ROOT / "benchmarks/results/order.jsonl")
+    records = read_records(RESULTS / "order.jsonl")
     records = select(records, dataset="boston_housing", model="gpep2")
     sizes = sorted({r["size"] for r in records})
     errors = [[r["zero_one"] for r in select(records, size=size)] for size in sizes]
     n = min(map(len, errors))
     ComparisonCurveDisplay(np.array(sizes), np.array([e[:n] for e in errors])).plot(ax=axes[0])
     axes[0].set_title(f"Boston, {n} repetitions")
-    records = read_records(ROOT / "benchmarks/results/active.jsonl")
+    records = read_records(RESULTS / "order-active.jsonl")
     lines = [
         ("random", "default", "--", "0.5"),
         ("information", "default", "-.", "tab:orange"),
@@ -69,7 +69,7 @@ def learning() -> None:
     ]
     for ax, name, title in zip(axes[1:], ("sine", "boston"), ("Sine", "Boston"), strict=True):
         for strategy, model, style, color in lines:
-            found = curve(records, name, strategy, model)
+            found = asking_curve(records, name, f"{model}-{strategy}")
             if found is not None:
                 sizes, error, count = found
                 label = strategy if model == "default" else f"{strategy}, {model}"
@@ -84,7 +84,7 @@ def football() -> None:
     """The English Premier League 2008-2013."""
     import pandas as pd
 
-    from ordinalgp.benchmark.protocol import data_folder
+    from papers.data import data_folder
 
     games = pd.read_csv(data_folder() / "football_pairs.csv")
     pairs = games[["item_a", "item_b"]].to_numpy()

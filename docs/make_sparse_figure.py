@@ -1,4 +1,4 @@
-"""Draw docs/sparse.png, Figure 2 of Li and de Rijke (2018), from ``benchmarks.isbor_tables``."""
+"""Draw docs/sparse.png, Figure 2 of Li and de Rijke (2018), from ``papers/results``."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ STYLES = {
 
 def records() -> pd.DataFrame:
     """All fits of the synthetic set."""
-    whole = pd.read_json(ROOT / "benchmarks" / "results" / "isbor.jsonl", lines=True)
-    return whole[(whole["dataset"] == "synthetic") & (whole["split"] == 1)]
+    whole = pd.read_json(ROOT / "papers" / "results" / "isbor.jsonl", lines=True)
+    return whole[(whole["dataset"] == "isbor_synthetic") & (whole["split"] == 1)]
 
 
 def main() -> None:
@@ -31,11 +31,11 @@ def main() -> None:
     found = records()
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     for model, (label, color, line, marker) in STYLES.items():
-        rows = found[found["model"] == model].sort_values("n_train")
+        rows = found[found["model"] == model].sort_values("size")
         if len(rows):
             style = {"color": color, "linestyle": line, "marker": marker, "markersize": 4}
-            axes[0].plot(rows["n_train"], rows["mae_median"], label=label, **style)
-            axes[1].plot(rows["n_train"], rows["cpu"], **style)
+            axes[0].plot(rows["size"], rows["absolute_median"], label=label, **style)
+            axes[1].plot(rows["size"], rows["fit_seconds"], **style)
     axes[0].set(xlabel="training rows", ylabel="mean absolute error", ylim=(0, None))
     axes[1].set(
         xlabel="training rows",

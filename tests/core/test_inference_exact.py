@@ -2,7 +2,6 @@
 
 import copy
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -35,8 +34,7 @@ from ordinalgp.core.projections import (
     squared_lengths,
 )
 from ordinalgp.core.search import Task
-
-DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+from papers.data import DataUnavailableError, data_folder
 
 
 def rbf(X, length_scale):
@@ -176,11 +174,13 @@ def petals():
 
 def published(name):
     """Training rows of the first published partition, five levels."""
-    if not DATA.is_dir():
-        pytest.skip(f"the benchmark data folder {DATA} is absent")
-    table = pd.read_csv(DATA / f"{name}.csv")
-    train = pd.read_csv(DATA / "partitions" / f"{name}_splits_5bins.csv")["split_1"] == 1
-    labels = pd.read_csv(DATA / "partitions" / f"{name}_labels.csv")["label_5"]
+    try:
+        folder = data_folder()
+    except DataUnavailableError as absent:
+        pytest.skip(str(absent))
+    table = pd.read_csv(folder / f"{name}.csv")
+    train = pd.read_csv(folder / "partitions" / f"{name}_splits_5bins.csv")["split_1"] == 1
+    labels = pd.read_csv(folder / "partitions" / f"{name}_labels.csv")["label_5"]
     X = table.drop(columns="target").to_numpy(dtype=float)[train]
     return X, labels.to_numpy()[train] - 1
 

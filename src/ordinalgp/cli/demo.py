@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.cli.common import Json, command, console, note, print_json
+from ordinalgp.cli import common
 from ordinalgp.cli.predict import predictions
 from ordinalgp.cli.show import print_summary, score_grid
 from ordinalgp.datasets import DemoData, load_demo
@@ -39,14 +39,14 @@ Columns = dict[str, list[Any]]
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "demo", "ordinalgp demo -o demo-output")(demo)
+    common.command(app, "demo", "ordinalgp demo -o demo-output")(demo)
 
 
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
         "demo-output"
     ),
-    as_json: Json = False,
+    as_json: common.Json = False,
 ) -> None:
     """Fit, compare, predict and report on real data that come with scikit-learn.
 
@@ -59,14 +59,14 @@ def demo(
         splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
         splits = list(splitter.split(data.X, data.y))
         train, held = splits[0]
-        note(f"Fitting four models on {SPLITS} splits of real data ...")
+        common.note(f"Fitting four models on {SPLITS} splits of real data ...")
         results = _compare(data, splits, quiet=as_json)
         model = _gp(data, "ep").fit(columns(data, train), data.y[train])
         _keep(model, data, train, held, output)
     seconds = time.perf_counter() - started
     if as_json:
         told = {name: values.mean(axis=0).tolist() for name, values in results.items()}
-        print_json({"scores": list(SCORES), "models": told, "folder": str(output)})
+        common.print_json({"scores": list(SCORES), "models": told, "folder": str(output)})
         return
     _introduce(data)
     _print_comparison(results, len(train), len(held))
@@ -110,7 +110,7 @@ def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, Flo
     rank = {level: at for at, level in enumerate(data.categories)}
     codes = np.array([rank[level] for level in data.y.tolist()], dtype=np.intp)
     results: dict[str, list[list[float]]] = {name: [] for name in models}
-    screen = console()
+    screen = common.console()
     hidden = quiet or not screen.is_terminal
     # Even a bar that is hidden prints an empty line, up to rich 14.0.
     shown = splits if hidden else track(splits, "Fitting", console=screen, transient=True)
@@ -122,12 +122,12 @@ def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, Flo
 
 
 def _heading(text: str) -> None:
-    console().print(f"\n{text}\n", style="bold cyan", soft_wrap=True)
+    common.console().print(f"\n{text}\n", style="bold cyan", soft_wrap=True)
 
 
 def _introduce(data: DemoData) -> None:
     levels = " < ".join(f"{level} ({(data.y == level).sum()})" for level in data.categories)
-    console().print(f"ordinalgp {ordinalgp.__version__}", style="bold")
+    common.console().print(f"ordinalgp {ordinalgp.__version__}", style="bold")
     print(data.description.splitlines()[0])
     print(f"{len(data.y)} patients, {data.X.shape[1]} measurements; {levels}")
 
@@ -144,7 +144,7 @@ def _print_comparison(results: dict[str, FloatArray], n_train: int, n_held: int)
             for mean, sd, top in zip(means[name], spread, best, strict=True)
         ]
         table.add_row(Text(name), *cells)
-    console().print(table)
+    common.console().print(table)
     ep, linear = results["GP, EP"], results["linear model"]
     wins = (ep < linear).sum(axis=0)
     told = ", ".join(f"{n} by {name}" for n, name in zip(wins, SCORES.values(), strict=True))

@@ -9,19 +9,7 @@ from rich.text import Text
 
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.cli.common import (
-    Decimal,
-    Encoding,
-    Json,
-    OnBadRows,
-    Separator,
-    command,
-    console,
-    load_model,
-    print_json,
-    table_file,
-    tell_skipped,
-)
+from ordinalgp.cli import common
 from ordinalgp.cli.predict import tell_new_columns
 from ordinalgp.cli.show import grid, print_scores
 from ordinalgp.decisions import decide
@@ -36,7 +24,7 @@ from ordinalgp.validation.labels import class_positions
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "evaluate", "ordinalgp evaluate model.ogp test.csv --plots pictures")(evaluate)
+    common.command(app, "evaluate", "ordinalgp evaluate model.ogp test.csv --plots plots")(evaluate)
 
 
 def evaluate(
@@ -50,25 +38,25 @@ def evaluate(
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder for plots of calibration and confusion."),
     ] = None,
-    on_bad_rows: OnBadRows = "error",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    on_bad_rows: common.OnBadRows = "error",
+    separator: common.Separator = None,
+    decimal: common.Decimal = ".",
+    encoding: common.Encoding = "utf-8-sig",
+    as_json: common.Json = False,
 ) -> None:
     """Score a model on rows whose levels are known, beside a naive baseline."""
-    file = table_file(table, on_bad_rows, separator, decimal, encoding)
-    fitted = load_model(model)
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = common.load_model(model)
     with threads_for(len(fitted.codes_)):
         codes, p = _predict_known(fitted, file, target or fitted.target or "")
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)
-    tell_skipped(file.bad)
+    common.tell_skipped(file.bad)
     if plots is not None:
         result["plots"] = _draw(plots, fitted, codes, p)
     if as_json:
-        print_json(result | {"skipped_rows": file.bad.skipped})
+        common.print_json(result | {"skipped_rows": file.bad.skipped})
         return
     _print(result)
 
@@ -137,14 +125,14 @@ def _print(result: dict[str, Any]) -> None:
     table = grid("true \\ predicted", *levels)
     for level, counts in zip(levels, result["confusion"], strict=True):
         table.add_row(Text(level), *map(str, counts))
-    console().print(table)
+    common.console().print(table)
     print("\nCalibration: expected and observed rows at each level, and up to it:\n")
     table = grid("level", "expected", "observed", "expected up to", "observed up to")
     for row in result["calibration"]:
         numbers = f"{row['expected']:.1f}", str(row["observed"])
         up_to = f"{row['expected_up_to']:.1f}", str(row["observed_up_to"])
         table.add_row(Text(str(row["level"])), *numbers, *up_to)
-    console().print(table)
+    common.console().print(table)
     for path in result.get("plots", []):
         print(f"Plot: {path}")
 

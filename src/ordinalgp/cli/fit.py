@@ -13,20 +13,7 @@ import numpy as np
 import typer
 
 import ordinalgp
-from ordinalgp.cli.common import (
-    Decimal,
-    Encoding,
-    Json,
-    OnBadRows,
-    Separator,
-    check_choice,
-    command,
-    note,
-    print_json,
-    table_file,
-    tell_skipped,
-    words,
-)
+from ordinalgp.cli import common
 from ordinalgp.cli.progress import showing_progress
 from ordinalgp.cli.show import print_summary
 from ordinalgp.runtime.threads import threads_for
@@ -91,7 +78,7 @@ Checkpoint = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the command."""
     example = "ordinalgp fit grades.csv --target grade --categories low,mid,high -o model.ogp"
-    command(app, "fit", example)(fit)
+    common.command(app, "fit", example)(fit)
 
 
 def fit(
@@ -106,12 +93,12 @@ def fit(
     drop: Drop = None,
     nominal: Nominal = None,
     numeric: Numeric = None,
-    on_bad_rows: OnBadRows = "error",
+    on_bad_rows: common.OnBadRows = "error",
     checkpoint: Checkpoint = None,
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    separator: common.Separator = None,
+    decimal: common.Decimal = ".",
+    encoding: common.Encoding = "utf-8-sig",
+    as_json: common.Json = False,
 ) -> None:
     """Fit a model to a table, print a summary, and save the model.
 
@@ -121,16 +108,16 @@ def fit(
     smaller ones.
     """
     started = time.perf_counter()
-    check_choice("--decision", decision, DECISIONS)
-    file = table_file(table, on_bad_rows, separator, decimal, encoding)
+    common.check_choice("--decision", decision, DECISIONS)
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
     rows = file.bad
     source = Source(
         table,
         target,
-        words(categories) or None,
-        tuple(words(drop)),
-        tuple(words(nominal)),
-        tuple(words(numeric)),
+        common.words(categories) or None,
+        tuple(common.words(drop)),
+        tuple(common.words(nominal)),
+        tuple(common.words(numeric)),
         file.style,
     )
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
@@ -148,13 +135,13 @@ def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str |
 
     The sparse model finds the width of its functions itself, so it takes their kind alone.
     """
-    check_choice("--model", name, tuple(MODELS))
-    cls, fixed = MODELS[name]
-    if name != "sparse":
-        word = "ard" if kernel is None else check_choice("--kernel", kernel, KERNELS)
-        return getattr(ordinalgp, cls)(**fixed, **options), word
-    word = "auto" if kernel is None else check_choice("--kernel", kernel, tuple(_SPARSE_KERNELS))
-    return getattr(ordinalgp, cls)(_SPARSE_KERNELS[word], **options), None
+    cls, fixed = MODELS[common.check_choice("--model", name, tuple(MODELS))]
+    sparse = name == "sparse"
+    allowed, usual = (tuple(_SPARSE_KERNELS), "auto") if sparse else (KERNELS, "ard")
+    word = common.check_choice("--kernel", usual if kernel is None else kernel, allowed)
+    if sparse:
+        return getattr(ordinalgp, cls)(_SPARSE_KERNELS[word], **options), None
+    return getattr(ordinalgp, cls)(**fixed, **options), word
 
 
 def _finish(
@@ -163,12 +150,12 @@ def _finish(
     """Save the model and print a summary."""
     fitted.save(output)
     seconds = time.perf_counter() - started
-    tell_skipped(rows)
+    common.tell_skipped(rows)
     _tell_counters(fitted)
     summary, dropped = summarise(fitted), list(source.drop)
     if as_json:
         told = {"skipped_rows": rows.skipped, "dropped_columns": dropped, "seconds": seconds}
-        print_json(summary | told | {"output": str(output)})
+        common.print_json(summary | told | {"output": str(output)})
         return
     print_summary(summary, dropped=dropped)
     print(f"\nSaved in {output} after {seconds:.1f} s.")
@@ -194,7 +181,7 @@ def fit_large(
     """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
     scratch = tempfile.TemporaryDirectory(dir=output.absolute().parent)
     with _stoppable(classifier), scratch as folder, showing_progress():
-        encoded = encode_file(source, rows, Path(folder), note, settings)
+        encoded = encode_file(source, rows, Path(folder), common.note, settings)
         classifier.set_params(categories=encoded.categories, n_jobs=-1)
         model = TableModel(classifier, kernel=kernel, **_columns(source))
         model.fit_chunks(encoded)
@@ -216,7 +203,7 @@ def _stoppable(classifier: Any) -> Iterator[None]:
         told = "nothing was kept. With --checkpoint FOLDER a fit can resume from its last pass"
         if folder is not None and (Path(folder) / "state.npz").exists():
             told = f"the same command resumes from {folder}"
-        note(f"\nInterrupted: {told}.")
+        common.note(f"\nInterrupted: {told}.")
         raise typer.Exit(130) from None
 
 
@@ -232,4 +219,4 @@ def _tell_counters(model: TableModel) -> None:
             continue
         steps = column.high - column.low == n - 1
         if steps and np.isclose(column.scale, np.sqrt((n**2 - 1) / 12), rtol=1e-9):
-            note(f"Column {column.name} numbers the rows. Unless their order matters, --drop it.")
+            common.note(f"Column {column.name} numbers the rows. If it has no meaning, --drop it.")

@@ -12,7 +12,7 @@ def build() -> Any:
     """The application with all of its commands."""
     import typer
 
-    from ordinalgp.cli import benchmark, demo, evaluate, fit, predict, rank, report
+    from ordinalgp.cli import demo, evaluate, fit, predict, rank, report
 
     app = typer.Typer(
         name="ordinalgp",
@@ -36,7 +36,7 @@ def build() -> Any:
     def _options(version: Annotated[bool, told] = False) -> None:
         """Gaussian processes for ordered outcomes: grades, ratings, stages."""
 
-    for module in (demo, fit, predict, evaluate, rank, report, benchmark):  # in the order of --help
+    for module in (demo, fit, predict, evaluate, rank, report):  # in the order of --help
         module.register(app)
     return app
 

@@ -12,21 +12,7 @@ import numpy as np
 import typer
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.cli.common import (
-    Decimal,
-    Encoding,
-    Json,
-    OnBadRows,
-    Separator,
-    check_choice,
-    command,
-    load_model,
-    note,
-    print_json,
-    table_file,
-    tell_skipped,
-    words,
-)
+from ordinalgp.cli import common
 from ordinalgp.cli.fit import DECISIONS
 from ordinalgp.decisions import decide
 from ordinalgp.runtime.threads import threads_for
@@ -38,7 +24,8 @@ from ordinalgp.tables.writing import CsvWriter, Rows, Writer, table_writer
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "predict", "ordinalgp predict model.ogp new.csv -o predictions.csv")(predict)
+    example = "ordinalgp predict model.ogp new.csv -o predictions.csv"
+    common.command(app, "predict", example)(predict)
 
 
 def predict(
@@ -58,20 +45,20 @@ def predict(
         list[str] | None,
         typer.Option(metavar="NAME,...", help="Columns of the table to copy to the output."),
     ] = None,
-    on_bad_rows: OnBadRows = "error",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    on_bad_rows: common.OnBadRows = "error",
+    separator: common.Separator = None,
+    decimal: common.Decimal = ".",
+    encoding: common.Encoding = "utf-8-sig",
+    as_json: common.Json = False,
 ) -> None:
     """Predict the level of every row, with all probabilities and the latent function.
 
     The table is read and written in chunks, so it may be larger than memory.
     """
     if decision is not None:
-        check_choice("--decision", decision, DECISIONS)
-    file = table_file(table, on_bad_rows, separator, decimal, encoding)
-    fitted = load_model(model)
+        common.check_choice("--decision", decision, DECISIONS)
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = common.load_model(model)
     if decision is not None:
         fitted.classifier_.set_params(decision=decision)
     lines_of_json = as_json and output is None
@@ -79,16 +66,16 @@ def predict(
     counts: Counter[str] = Counter()
     writing: Any = table_writer(output) if output else opened
     with threads_for(len(fitted.codes_)), writing as writer:
-        for chunk in predictions(fitted, file, words(keep)):
+        for chunk in predictions(fitted, file, common.words(keep)):
             writer.write(chunk)
             counts.update(map(str, chunk["level"]))
-    tell_skipped(file.bad)
+    common.tell_skipped(file.bad)
     if output is None:
         return
     levels = {str(level): counts[str(level)] for level in fitted.categories_.tolist()}
     if as_json:
         told = {"rows": counts.total(), "skipped_rows": file.bad.skipped, "levels": levels}
-        print_json(told | {"output": str(output)})
+        common.print_json(told | {"output": str(output)})
         return
     print(f"{counts.total():,} rows predicted, in {output}: ", end="")
     print(", ".join(f"{level} {count:,}" for level, count in levels.items()))
@@ -116,7 +103,7 @@ def predictions(model: TableModel, file: TableFile, keep: list[str]) -> Iterator
         filled.update(model.encoder_.newly_missing(kept))
         yield _predicted(model, kept, features[good], keep)
     for name, count in filled.items():
-        note(f"Column {name}: {count} missing values were filled; in training there were none.")
+        common.note(f"Column {name}: {count} missing values were filled; training had none.")
 
 
 def tell_new_columns(model: TableModel, table: Table, known: list[str]) -> None:
@@ -124,7 +111,7 @@ def tell_new_columns(model: TableModel, table: Table, known: list[str]) -> None:
     used = {column.name for column in model.encoder_.columns} | {model.target, *known}
     new = [name for name in table.columns if name not in used]
     if new:
-        note(f"Columns ignored, because the model was trained without them: {', '.join(new)}.")
+        common.note(f"Columns ignored, as the model was trained without: {', '.join(new)}.")
 
 
 def _predicted(model: TableModel, table: Table, features: FloatArray, keep: list[str]) -> Rows:

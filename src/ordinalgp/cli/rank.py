@@ -10,21 +10,7 @@ from rich.text import Text
 
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.cli.common import (
-    Decimal,
-    Encoding,
-    Json,
-    OnBadRows,
-    Separator,
-    check_choice,
-    command,
-    console,
-    note,
-    print_json,
-    table_file,
-    tell_skipped,
-    words,
-)
+from ordinalgp.cli import common
 from ordinalgp.cli.progress import showing_progress
 from ordinalgp.cli.show import grid
 from ordinalgp.runtime.threads import threads_for
@@ -69,7 +55,7 @@ Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Featur
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    command(app, "rank", "ordinalgp rank items.csv comparisons.csv -o ranking.csv")(rank)
+    common.command(app, "rank", "ordinalgp rank items.csv comparisons.csv -o ranking.csv")(rank)
 
 
 def rank(
@@ -83,36 +69,36 @@ def rank(
     levels: Outcomes = None,
     kernel: Kernel = "rbf",
     drop: Drop = None,
-    on_bad_rows: OnBadRows = "error",
-    separator: Separator = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8-sig",
-    as_json: Json = False,
+    on_bad_rows: common.OnBadRows = "error",
+    separator: common.Separator = None,
+    decimal: common.Decimal = ".",
+    encoding: common.Encoding = "utf-8-sig",
+    as_json: common.Json = False,
 ) -> None:
     """Rank items from comparisons of pairs, best first.
 
     Features of the items, if there are any, share information between similar items. They also
     rank items that were never compared.
     """
-    check_choice("--kernel", kernel, (*KERNELS, "none"))
+    common.check_choice("--kernel", kernel, (*KERNELS, "none"))
     reading = on_bad_rows, separator, decimal, encoding
-    item_file, pair_file = (table_file(path, *reading) for path in (items, comparisons))
+    item_file, pair_file = (common.table_file(path, *reading) for path in (items, comparisons))
     of_items, of_pairs = item_file.bad, pair_file.bad
     table = item_file.read()
     table, names = _named_items(table, _column(table, name, 0, items), of_items)
-    features = table.without([_column(table, name, 0, items), *words(drop)])
+    features = table.without([_column(table, name, 0, items), *common.words(drop)])
     features, names, X = _features(features, names, kernel, decimal, of_items)
     duels = pair_file.read()
     sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
-    pairs, outcomes, order = _pairs(duels, sides, names, outcome, words(levels), of_pairs)
+    pairs, outcomes, order = _pairs(duels, sides, names, outcome, common.words(levels), of_pairs)
     start = "independent" if X is None else kernel_named(kernel, X.shape[1])
     model = ordinalgp.PreferenceGP(start, levels=order, random_state=0)
     known = names if X is None else X
     with threads_for(len(names)), showing_progress():
         model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)
         ranked = _rows(names, model.rank(known))
-    tell_skipped(of_items)
-    tell_skipped(of_pairs)
+    common.tell_skipped(of_items)
+    common.tell_skipped(of_pairs)
     _tell(model, ranked, len(pairs), output, as_json)
 
 
@@ -153,7 +139,7 @@ def _features(
     encoder = learn(parsed)
     for column in encoder.columns:
         filled = f"; {column.missing} missing -> {column.filler}" if column.missing else ""
-        note(f"Feature {column.name}: {column.rule}{filled}")
+        common.note(f"Feature {column.name}: {column.rule}{filled}")
     return parsed, kept, encoder.encode(parsed)[0]
 
 
@@ -207,7 +193,7 @@ def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bo
         ]
         told = {"comparisons": n_pairs, "noise": float(model.noise_), "ranking": listed}
         evidence = {"log_evidence": float(model.log_marginal_likelihood_value_)}
-        print_json(told | evidence | {"converged": bool(model.converged_)})
+        common.print_json(told | evidence | {"converged": bool(model.converged_)})
         return
     print(f"{len(rows['item'])} items, {n_pairs} comparisons; noise sd {model.noise_:.3f}\n")
     table = grid("rank", "item", "utility", "± sd", "probability of being best", left=2)
@@ -215,7 +201,7 @@ def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bo
         place, item, mean, sd, best = values
         numbers = f"{mean:.3f}", f"{sd:.3f}", f"{best:.1%}"
         table.add_row(str(place), Text(item), *numbers)
-    console().print(table)
+    common.console().print(table)
     if len(rows["item"]) > _MOST_SHOWN:
         print(f"... and {len(rows['item']) - _MOST_SHOWN} more{'' if output else '; all with -o'}.")
     if output is not None:

@@ -1,12 +1,6 @@
-"""Data to try the models on: the papers' synthetic and real problems, and embedded rows."""
+"""Data to try the models on: the papers' synthetic problems, and embedded rows."""
 
-from ordinalgp.datasets.benchmarks import (
-    BenchmarkData,
-    DataUnavailableError,
-    equal_width_labels,
-)
 from ordinalgp.datasets.demo import DemoData, load_demo
-from ordinalgp.datasets.fetch import fetch_benchmark
 from ordinalgp.datasets.generators import (
     Ratings,
     make_five_ranks_1d,
@@ -17,12 +11,8 @@ from ordinalgp.datasets.generators import (
 )
 
 __all__ = [
-    "BenchmarkData",
-    "DataUnavailableError",
     "DemoData",
     "Ratings",
-    "equal_width_labels",
-    "fetch_benchmark",
     "load_demo",
     "make_five_ranks_1d",
     "make_product_ranks",

@@ -37,14 +37,9 @@ def scores(codes: IntArray, probabilities: FloatArray) -> dict[str, float]:
     }
 
 
-def frequencies(model: TableModel) -> FloatArray:
-    """Share of every level in training: the naive prediction."""
-    return model.level_counts_ / model.level_counts_.sum()
-
-
 def baseline(model: TableModel, n: int) -> FloatArray:
-    """Naive prediction for ``n`` rows."""
-    return np.tile(frequencies(model), (n, 1))
+    """Naive prediction for ``n`` rows: the share of every level in training."""
+    return np.tile(model.level_counts_ / model.level_counts_.sum(), (n, 1))
 
 
 def relevance(model: TableModel) -> dict[str, float] | None:

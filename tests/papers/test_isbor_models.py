@@ -1,0 +1,139 @@
+"""More models and sizes for the sparse paper, and SWD: searches, growth, grids, the decision."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.gaussian_process.kernels import RBF
+
+from ordinalgp import OrdinalSVC, SparseBayesOrdinalClassifier
+from papers import isbor
+from papers.__main__ import EXPERIMENTS
+from papers.data import RESULTS
+from papers.isbor import SIZES, SWD, SYNTHETIC, growth_lines, model_cells, paired_lines, swd_cells
+from papers.models import Tuned
+from papers.pages import make_page, to_markdown
+from papers.runner import Cell, Split, by_cell, read_records
+from papers.statistics import published
+
+
+def make_data(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    return X, np.digitize(X[:, 0] + X[:, 1] ** 2 + 0.2 * rng.normal(size=n), [0.0, 1.5])
+
+
+def record(n, model="isbor", **changes):
+    cell = Cell(SYNTHETIC, 0, 1, model, n)._asdict()
+    found = {"absolute": 0.1, "absolute_median": 0.2, "n_relevance": 7, "n_iter": 2}
+    return {**cell, **found, "fit_seconds": n**1.5 / 1e4, **changes}
+
+
+def test_the_best_of_a_grid_learns_all_rows():
+    X, y = make_data()
+    tuned = Tuned(OrdinalSVC(C=10.0), {"kernel": [RBF(0.01), RBF(1.5)]}, seed=0).fit(X, y)
+    assert tuned.best == {"kernel": RBF(1.5)}
+    whole = OrdinalSVC(RBF(1.5), C=10.0).fit(X, y)
+    assert_array_equal(tuned.predict(X), whole.predict(X))
+
+
+def test_rows_can_be_learned_in_two_halves_and_vectors_are_counted(monkeypatch):
+    X, y = make_data(110)
+    split = Split(X[:70], y[:70], X[70:], y[70:], "drawn")
+    monkeypatch.setattr(isbor, "load", lambda cell, data_home: split)
+    halves, svor = (isbor.compute(Cell("swd", 0, 1, m, 70)) for m in ("halves", "svor"))
+    assert halves["absolute_median"] < 0.3
+    assert 1 <= halves["n_relevance"] < 40
+    assert svor["absolute_median"] == svor["absolute"] < 0.3  # margins know one rule alone
+    assert svor["n_relevance"] <= 70
+    assert svor["log_score"] is None
+
+
+def test_the_median_level_is_where_the_latent_mean_lies():
+    """What makes ``decision="median"`` the rule of the paper's section 3.1."""
+    X, y = make_data(200)
+    model = SparseBayesOrdinalClassifier(RBF(1.0), decision="median", random_state=0).fit(X, y)
+    mean, _ = model.latent_mean_and_variance(X)
+    assert_array_equal(model.predict(X), np.searchsorted(model.thresholds_, mean))
+
+
+def test_growth_finds_the_exponent():
+    (text,) = growth_lines([record(n) for n in (1000, 2000, 4000)])
+    assert "isbor grows as N^1.50, per round as N^1.50" in text
+    assert growth_lines([record(1000)]) == []
+
+
+def test_errors_are_compared_split_by_split():
+    swd = {"dataset": "swd"}
+    ours = [record(750, split=k, absolute_median=0.4 + k / 10, **swd) for k in (1, 2, 3)]
+    theirs = [record(750, "ep", split=k, absolute_median=0.4, **swd) for k in (2, 3, 4)]
+    (text,) = paired_lines([*ours, *theirs])
+    assert text == "- swd, 750 rows, 2 splits: ISBOR less ep +0.2500 (standard error 0.0500)"
+
+
+def test_the_records_of_both_pages_are_among_those_of_all_models():
+    """Figure 2 has a file of its own, with the first split alone."""
+    known = by_cell(read_records(RESULTS / "isbor.jsonl"))
+    assert set(known) <= set(EXPERIMENTS["isbor-models"].cells())
+    figure = read_records(RESULTS / "isbor-figure2.jsonl")
+    assert {r["size"] for r in figure} == set(range(1000, 10_001, 1000))
+    assert all(known[cell] == r for cell, r in by_cell(figure).items())
+    table = [cell for cell in EXPERIMENTS["isbor-table3"].cells() if cell in known]
+    assert {(cell.dataset, (cell.size,)) for cell in table} == set(SIZES.items())
+    drawn = {(c.dataset, c.size) for c, r in known.items() if r["partition"] == "drawn"}
+    assert not drawn & {("balance_scale", 468), (SYNTHETIC, 1000)}
+
+
+def test_the_page_has_ours_beside_the_papers_at_its_size():
+    found = [record(468, split=k, dataset="balance_scale", absolute_median=k / 5) for k in (1, 2)]
+    found += [record(750, "ep", dataset="swd", n_relevance=None), record(1000, dataset="swd")]
+    text = to_markdown(make_page(EXPERIMENTS["isbor-models"], found))
+    rows = [[c.strip() for c in line.strip("|").split("|")] for line in text.splitlines()]
+    rows = {tuple(row[:3]): row[3:] for row in rows if len(row) == 12}
+    ours = rows["balance_scale", "468", "ISBOR"]
+    assert ours[:3] == ["2", "30.00±14.14", "2.00±1.00"]
+    assert ours[4:7] == ["10.00±0.00", "7.0", "17"]
+    assert rows["swd", "750", "EP"][:3] == ["1", "20.00", "41.00±3.00"]
+    assert rows["swd", "1000", "ISBOR"][1:3] == ["20.00", "–"]  # not the paper's size
+
+
+def test_every_set_has_its_splits():
+    wanted = model_cells(20)
+    for name in SIZES:
+        splits = {c.split for c in wanted if (c.dataset, c.model) == (name, "isbor")}
+        assert splits == set(range(1, 21 if name in ("balance_scale", "swd") else 6))
+    printed = published("isbor-table3")["figures"]
+    assert all(list(printed[table]) == list(SIZES) for table in ("absolute", "vectors", "seconds"))
+
+
+def test_no_fit_is_done_twice():
+    for wanted in (model_cells(20), swd_cells(100)):
+        assert len(wanted) == len(set(wanted))
+    drawn = [cell for cell in swd_cells(100) if cell.dataset in ("random", "by-level")]
+    assert min(cell.split for cell in drawn) > 20  # the splits of the tables
+
+
+def test_splits_of_swd_hold_what_they_say():
+    y = np.repeat([0, 1, 2, 3], [32, 352, 399, 217])
+    drawn, by_level = (
+        isbor.swd_rows(Cell(kind, 0, 101, "ep"), y) for kind in ("random", "by-level")
+    )
+    assert drawn.sum() == by_level.sum() == 750
+    assert_array_equal(np.bincount(y[by_level]), [24, 264, 299, 163])
+    folds = [isbor.swd_rows(Cell("folds", 0, k, "ep"), y) for k in range(1, 21)]
+    assert_array_equal(np.sum(folds, axis=0), 19)
+    assert {int(fold.sum()) for fold in folds} == {950}
+
+
+def test_means_of_groups_spread_less():
+    found = [
+        Cell("random", 0, k, "ep")._asdict() | {"median": 0.4 + 0.1 * (k % 2), "mode": 0.5}
+        for k in range(4)
+    ]
+    (table,) = isbor.swd_page(found, EXPERIMENTS["isbor-swd"])
+    texts = [entry.text for entry in table.rows[0]]
+    assert texts == ["random", "EP", "4", "0.4500", "0.058", "0.0129", "0.5000", "nan"]
+
+
+@pytest.mark.parametrize("name", ["isbor", "ep-raw", "logit"])
+def test_models_of_swd_can_be_built(name):
+    assert hasattr(SWD[name].build(0, 10), "predict")
