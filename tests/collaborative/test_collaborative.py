@@ -445,6 +445,8 @@ def ids(fields, name):
         (put("gaps", lambda a: a[:, 1:]), "gaps has kind f and shape"),
         (put("classes", lambda a: a + 7), "ids, begins, gaps, levels"),
         (put("prior.covariance", lambda a: a[1:]), r"covariance has kind f and shape \(5, 6\)"),
+        (put("prior.covariance", lambda a: -a), "is not positive definite"),
+        (put("prior.covariance", lambda a: a + np.triu(a, 1)), "items is not symmetric"),
         (put("covariance.features", lambda a: a[1:]), r"features has kind f and shape \(5, 2\)"),
         (put("covariance.features", lambda a: a + np.nan), "the inputs and the rest of the model"),
         (put("noise", lambda a: a[:-1]), "has kind f and shape"),

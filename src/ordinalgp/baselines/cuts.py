@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.linalg import Features, pivoted_cholesky
 from ordinalgp.models.base import Fitted, LevelClassifier
-from ordinalgp.models.exact import check_rows
+from ordinalgp.models.exact import check_finite, check_rows
 from ordinalgp.models.training_rows import NumberedRows, numbered_rows
 from ordinalgp.validation.options import check_kernel, check_limit
 from ordinalgp.validation.weights import check_weights
@@ -70,6 +70,7 @@ class CutModel:
             raise ValueError("there are no centres")
         if len(self.thresholds) + 1 != n_levels or np.isnan(self.thresholds).any():
             raise ValueError("the thresholds and the levels disagree")
+        check_finite(self.latent(self.centres[:1]))
 
 
 class CutClassifier(LevelClassifier):

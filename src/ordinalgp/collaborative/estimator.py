@@ -196,12 +196,16 @@ class CollaborativeOrdinalGP(BaseEstimator):
         for name in ("mean_smoothing", "rater_smoothing", "tol"):
             check_number(name, getattr(self, name), least=0)
 
+    def _check_for_levels(self, n_levels: int) -> None:
+        self._check_parameters()
+        decide(np.empty((0, n_levels)), self.decision)
+
     def _learn(self, raters: Any, items: Any, ratings: Any, item_features: Any) -> RatingsModel:
         data, given = Ratings.read(
             raters, items, ratings, self.categories, self.kernel, item_features
         )
         levels = data.levels
-        decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
+        decide(np.empty((0, len(levels.categories))), self.decision)
         scale = float(np.var(data.values)) if self.likelihood == "gaussian" else 1.0
         covariance, K = data.starting_covariance(self.kernel, given, scale)
         shared, gaussian = self._shared(data, K), self.likelihood == "gaussian"
@@ -305,7 +309,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         """Become the fitted estimator of a file."""
         if not isinstance(result, RatingsModel):
             raise ValueError("the result is not one of many raters")
-        self._check_parameters()
+        self._check_for_levels(len(result.categories))
         self._keep(result)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -467,4 +471,6 @@ class CollaborativeOrdinalGP(BaseEstimator):
         path : str or path-like
             The file to write. Ids must be numbers, strings or tuples of them.
         """
+        check_is_fitted(self)
+        self._check_for_levels(len(self.categories_))
         save(self, path)

@@ -27,7 +27,7 @@ from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
-from ordinalgp.core.linalg import Triangle
+from ordinalgp.core.linalg import Triangle, lower_factor
 from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 from ordinalgp.core.projections import Identity
@@ -179,6 +179,19 @@ class Prior:
 
     mean: Annotated[FloatArray, Axes("m", *FINITE)]
     covariance: Annotated[FloatArray, Axes("m m", *FINITE)]
+
+    def check(self) -> None:
+        """Raise ValueError unless the covariance is symmetric and, but for rounding, definite."""
+        K, nugget = self.covariance, 1e-8 * float(np.max(np.diagonal(self.covariance)))
+
+        def build() -> FloatArray:
+            raised = K.copy()
+            raised.flat[:: len(K) + 1] += nugget
+            return raised
+
+        if not np.max(np.abs(K - K.T)) <= abs(nugget):
+            raise ValueError("the covariance of the items is not symmetric")
+        lower_factor(build)
 
     def restricted(self, index: IntArray) -> "Prior":
         """The prior of some items."""

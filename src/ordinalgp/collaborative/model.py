@@ -21,7 +21,7 @@ from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.models.exact import check_rows
 from ordinalgp.persistence import saved_as
-from ordinalgp.validation.labels import class_positions
+from ordinalgp.validation.labels import levels_agree
 from ordinalgp.validation.memory import check_memory
 
 ItemMoments = tuple[FloatArray, FloatArray, FloatArray]
@@ -107,7 +107,7 @@ class RatingsRecord(CommonParts):
 
     def restored(self) -> "RatingsModel":
         """Return the model of a record; ValueError if its parts disagree."""
-        check_memory(len(self.prior.mean), n_matrices=2)
+        check_memory(len(self.prior.mean), n_matrices=4)
         self._check()
         return RatingsModel(
             **self.common, raters=tuple(self._rater(j) for j in range(len(self.rater_ids)))
@@ -122,11 +122,14 @@ class RatingsRecord(CommonParts):
             and begins[-1] == len(self.index)
             and (np.diff(begins) >= 0).all()
             and self.gaps.shape[1] == (len(self.categories) - 2 if self.ordinal else 0)
-            and np.all(class_positions(self.categories, self.classes) >= 0)
+            and levels_agree(self.categories, self.classes)
             and len(self.paths) == 3
         )
+        if not self.ordinal:
+            fits = fits and bool(np.all(np.isfinite(self.values)))
         if not fits:
             raise ValueError("ids, begins, gaps, levels and the rest of the model disagree")
+        self.prior.check()
         if isinstance(self.covariance, KernelCovariance):
             features = self.covariance.features
             check_rows(features, self.covariance.kernel, features.shape[1])

@@ -17,6 +17,7 @@ from ordinalgp.models.exact import (
     ExactGP,
     RowIndex,
     SearchSummary,
+    check_finite,
     check_rows,
     checked_theta,
     latent_in_blocks,
@@ -168,6 +169,8 @@ class InducedGP:
         check_rows(self.task.Z, self.kernel, n_features)
         if self.likelihood.n_levels != n_levels:
             raise ValueError("the likelihood and the levels disagree")
+        found = self.latent(self.task.Z[:1])
+        check_finite(found.mean, found.var)
 
 
 def _absorb(chunk: Chunk, before: InducedPosterior, task: InducedTask) -> InducedPosterior:

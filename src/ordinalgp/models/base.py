@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide
 from ordinalgp.persistence import save, saved_as
-from ordinalgp.validation.labels import Levels, class_positions, encode_known, encode_levels
+from ordinalgp.validation.labels import (
+    Levels,
+    class_positions,
+    encode_known,
+    encode_levels,
+    levels_agree,
+)
 from ordinalgp.validation.options import allows_missing
 from ordinalgp.validation.weights import check_weights
 
@@ -60,8 +66,7 @@ class Signature:
 
     def check(self) -> None:
         """Raise ValueError unless the parts agree."""
-        known = np.all(class_positions(self.categories, self.classes) >= 0)
-        if not known or len(self.categories) < 2 or len(self.classes) < 1:
+        if not levels_agree(self.categories, self.classes):
             raise ValueError("categories and classes disagree")
         if len(self.feature_names) not in (0, self.n_features):
             raise ValueError("feature names and their number disagree")
@@ -93,6 +98,10 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise unless the parameters are of the kinds that they must be."""
+
+    def _check_for_levels(self, n_levels: int) -> None:
+        """Raise unless the parameters are right for so many levels."""
+        self._check_parameters()
 
     @abstractmethod
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
@@ -143,9 +152,9 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Become the fitted estimator of a file."""
         if not isinstance(result, Fitted):
             raise ValueError("the result is not a classifier's")
-        self._check_parameters()
         at = result.signature
         at.check()
+        self._check_for_levels(len(at.categories))
         result.model.check(at.n_features, len(at.categories))
         self._keep(result)
 
@@ -255,6 +264,8 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         raise a ``TypeError``. A ``RandomState`` given as ``random_state`` belongs to the running
         program and comes back as None; predictions do not depend on it.
         """
+        check_is_fitted(self)
+        self._check_for_levels(len(self.categories_))
         save(self, path)
 
 
@@ -270,8 +281,12 @@ class OrdinalClassifier(LevelClassifier):
 
     def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
         levels = super()._encode(X, y, classes)
-        decide(np.full((1, len(levels.categories)), 1 / len(levels.categories)), self.decision)
+        decide(np.empty((0, len(levels.categories))), self.decision)
         return levels
+
+    def _check_for_levels(self, n_levels: int) -> None:
+        super()._check_for_levels(n_levels)
+        decide(np.empty((0, n_levels)), self.decision)
 
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.

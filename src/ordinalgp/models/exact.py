@@ -360,6 +360,8 @@ class ExactGP:
         unused = int(np.sum(self.rows.observation < 0))
         if self.rows.left_out.shape != (unused, n_features):
             raise ValueError("the rows that were left out disagree with the others")
+        found = self.latent(self.task.X[:1])
+        check_finite(found.mean, found.var)
 
 
 def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
@@ -368,6 +370,12 @@ def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
     gaps = allows_missing(kernel) or not np.isnan(X).any()
     if X.shape[1] != n_features or np.isinf(X).any() or not gaps:
         raise ValueError("the inputs and the rest of the model disagree")
+
+
+def check_finite(*predictions: FloatArray) -> None:
+    """Raise unless the predictions of a saved model, at one of its inputs, are numbers."""
+    if not all(np.isfinite(each).all() for each in predictions):
+        raise ValueError("its predictions are not finite")
 
 
 def latent_in_blocks(

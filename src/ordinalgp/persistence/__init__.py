@@ -10,8 +10,9 @@ import json
 import os
 from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import Any, BinaryIO
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp.persistence.archive import Archive, npy_bytes, write_zip
@@ -89,14 +90,14 @@ def load(path: str | PathLike[str]) -> Any:
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from error.__cause__
 
 
-def _read(file: Any) -> Any:
+def _read(file: BinaryIO) -> Any:
     if file.read(4) != b"PK\x03\x04":
         raise Refused("it is not a zip file, so estimator.save did not write it. Check the path.")
-    file.seek(0)
     try:
-        archive = Archive.read(file.read())
+        archive = Archive.open(file)
         document = _checked(archive.document())
-        return Decoder(archive.array).estimator(document)
+        with np.errstate(all="ignore"):
+            return Decoder(archive.array).estimator(document)
     except (Refused, MemoryError):
         raise
     except Exception as error:  # by zipfile, json, numpy or the estimator, whatever it met

@@ -4,9 +4,11 @@ import io
 import json
 import math
 import zipfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +17,31 @@ from ordinalgp.persistence.codec import NPY_KINDS
 from ordinalgp.persistence.registry import Refused
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_DEFLATE_RATIO = 1032  # bytes that one byte of a deflated stream can become, at most
-_LARGEST_DOCUMENT = 64 * 2**20  # bytes of model.json
+# Bytes that a file may unpack to: so many in any case, and so many for each of its own.
+_FREE_BYTES, _BYTES_PER_BYTE = 64 * 2**20, 100
+_LARGEST_READ = 2**20  # bytes of the zip's directory, and of one step through a member
+_LARGEST_DOCUMENT = 16 * 2**20  # bytes of model.json
+_MOST_VALUES = 750_000  # numbers, words, lists and objects in model.json
 _LARGEST_HEADER = 2**16  # bytes before the values of a .npy file
+_LONGEST_EMPTY = 10**7  # axis of an array without values
 
 
-def write_zip(file: Any, members: dict[str, bytes]) -> None:
+def write_zip(file: BinaryIO, members: dict[str, bytes]) -> None:
     """Write all members; equal models make equal files, as no time is recorded."""
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    _check_document(members["model.json"])
+    for method in reversed(_METHODS):  # members that deflate too well are stored as they are
+        file.seek(0)
+        file.truncate()
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in members.items():
+                archive.writestr(zipfile.ZipInfo(name), content, method)
+        if sum(map(len, members.values())) <= _most_bytes(file.tell()):
+            return
+
+
+def _most_bytes(file_size: int) -> int:
+    """Bytes that a file of this size may unpack to."""
+    return _FREE_BYTES + _BYTES_PER_BYTE * file_size
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
@@ -35,41 +52,99 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
 
 
 @dataclass(frozen=True, eq=False)
+class _BoundedFile:
+    """A file as zipfile needs it, without large reads: a directory of 1 GB is not taken in."""
+
+    file: BinaryIO
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some bytes; refuse if they are too many."""
+        found = self.file.read(_LARGEST_READ + 1 if size < 0 else min(size, _LARGEST_READ + 1))
+        if len(found) > _LARGEST_READ:
+            raise Refused("its directory is larger than any model's. Do not trust its source.")
+        return found
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        """Go to a place."""
+        if whence == io.SEEK_SET and place < 0:
+            raise zipfile.BadZipFile("an address in it leads out of the file")
+        return self.file.seek(place, whence)
+
+    def tell(self) -> int:
+        """Place of the next byte."""
+        return self.file.tell()
+
+    def seekable(self) -> bool:
+        """Whether the file has places."""
+        return self.file.seekable()
+
+
+@dataclass(frozen=True, eq=False)
 class Archive:
-    """A model file in memory, where damaged addresses lead nowhere."""
+    """A model file whose directory was checked: sizes are known, nothing is unpacked."""
 
     zip: zipfile.ZipFile
+    given: set[str] = field(default_factory=set)
+    """names of the arrays that were asked for"""
 
     @classmethod
-    def read(cls, content: bytes) -> "Archive":
+    def open(cls, file: BinaryIO) -> "Archive":
         """Open a zip file and check its directory."""
-        archive = cls(zipfile.ZipFile(io.BytesIO(content)))
-        for member in archive.zip.infolist():
+        archive: Any = _BoundedFile(file)
+        opened = cls(zipfile.ZipFile(archive))
+        opened._check_directory(_most_bytes(file.seek(0, io.SEEK_END)))
+        return opened
+
+    def _check_directory(self, most: int) -> None:
+        members = self.zip.infolist()
+        if len({member.filename for member in members}) < len(members):
+            raise ValueError("two of its members have the same name")
+        for member in members:
             if member.compress_type not in _METHODS:
                 raise ValueError(f"{member.filename} is compressed in an unknown way")
-            if member.file_size > _DEFLATE_RATIO * (member.compress_size + 1):
-                raise Refused(
-                    f"its member {member.filename!r} claims {member.file_size / 1e9:.1f} GB, more "
-                    "than its bytes can hold. Do not trust its source."
-                )
-        return archive
+        claimed = sum(member.file_size for member in members)
+        if claimed > most:
+            raise Refused(
+                f"its members claim {claimed / 1e9:.1f} GB, more than a model file of its size "
+                "unpacks to. Do not trust its source."
+            )
 
     def document(self) -> dict[str, Any]:
         """The content of model.json."""
         try:
-            size = self.zip.getinfo("model.json").file_size
+            member = self.zip.getinfo("model.json")
         except KeyError:
             raise Refused(
                 "it is a zip file without model.json, so not a model. Check the path."
             ) from None
-        if size > _LARGEST_DOCUMENT:
-            raise Refused("its model.json is larger than any model's. Do not trust its source.")
-        document = json.loads(self.zip.read("model.json"))
+        steps = islice(_steps(self.zip, member), 1 + _LARGEST_DOCUMENT // _LARGEST_READ)
+        text = b"".join(steps)
+        _check_document(text)
+        document = json.loads(text)
         return document if isinstance(document, dict) else {}
 
     def array(self, name: str) -> "NpyMember":
-        """An array beside model.json, its values not yet read."""
+        """An array beside model.json, its values not yet read; each can be had once."""
+        if name in self.given:
+            raise ValueError(f"the array {name} has two places in model.json")
+        self.given.add(name)
         return NpyMember(self.zip, self.zip.getinfo(f"arrays/{name}.npy"))
+
+
+def _check_document(text: bytes) -> None:
+    """Raise unless a document takes little memory when it is parsed."""
+    if len(text) > _LARGEST_DOCUMENT or sum(map(text.count, (b",", b"[", b"{"))) > _MOST_VALUES:
+        raise Refused(
+            f"model.json has more than {_LARGEST_DOCUMENT / 2**20:.0f} MB or {_MOST_VALUES:,} "
+            "values, the most that it may have. Use fewer or shorter names."
+        )
+
+
+def _steps(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    """The content of a member, step by step."""
+    with archive.open(member) as file:
+        while step := file.read(_LARGEST_READ):
+            yield step
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +167,8 @@ class NpyMember:
         found, needed = self.info.file_size - stream.tell(), math.prod(shape) * dtype.itemsize
         if found != needed or min(shape, default=0) < 0:
             raise ValueError(f"{name} of shape {shape} needs {needed} bytes, but has {found}")
+        if needed == 0 and max(shape, default=0) > _LONGEST_EMPTY:
+            raise ValueError(f"{name} has shape {shape}, but no values")
         return stream.tell(), shape, fortran, dtype
 
     @property
@@ -107,7 +184,9 @@ class NpyMember:
     def read(self) -> NDArray[Any]:
         """Read the values."""
         begin, shape, fortran, dtype = self._header
-        with self.zip.open(self.info) as file:
-            file.read(begin)
-            values = np.frombuffer(bytearray(file.read()), dtype)
+        content, filled = bytearray(self.info.file_size), 0
+        for step in _steps(self.zip, self.info):
+            content[filled : filled + len(step)] = step
+            filled += len(step)
+        values = np.frombuffer(content, dtype, offset=begin)
         return values.reshape(shape, order="F" if fortran else "C")

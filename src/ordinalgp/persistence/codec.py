@@ -5,6 +5,7 @@ of :mod:`ordinalgp._typing`, say what each may hold; ``decode`` checks it, sizes
 """
 
 import math
+import os
 import types
 import typing
 from collections import ChainMap
@@ -30,6 +31,13 @@ from ordinalgp.persistence.registry import (
 
 NPY_KINDS = "biufUSMm"
 """kinds of arrays that .npy files hold without pickle"""
+_SCALARS = {
+    name: np.dtype(name).type
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    )
+}
 TRUST = "Pickle keeps any object; load a pickle only if you trust its source: it can run any code."
 
 # ------------------------------------------------------------------------------- encoding
@@ -45,14 +53,14 @@ class Encoder:
         """Return ``value`` as JSON."""
         tag, kind = tag_of(value), type(value).__name__
         if tag is not None and tag.startswith("estimator."):
-            return {"$": "estimator", **self.estimator(value, at)}
+            return {"$": "estimator", **self.estimator(value, f"{at}.")}
         if tag is not None:
             return {"$": "record", "tag": tag, "fields": self.fields(value, at)}
         if KERNELS.get(kind) is type(value):
             params = self.encode(value.get_params(deep=False), at)
             return {"$": "kernel", "class": kind, "params": params}
         match value:
-            case np.generic() if value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+            case np.generic() if value.dtype.name in _SCALARS:
                 inner = self.encode(value.item(), at)
                 return {"$": "scalar", "dtype": value.dtype.name, "value": inner}
             case float() if not math.isfinite(value):
@@ -63,6 +71,10 @@ class Encoder:
                 return [self.encode(item, f"{at}.{place}") for place, item in enumerate(value)]
             case tuple():
                 return {"$": "tuple", "items": self.encode(list(value), at)}
+            case range():
+                return list(value)
+            case os.PathLike():
+                return os.fsdecode(value)
             case dict() if all(isinstance(key, str) and key.isidentifier() for key in value):
                 return {key: self.encode(item, f"{at}.{key}") for key, item in value.items()}
             case np.ndarray() if value.dtype.kind in NPY_KINDS:
@@ -70,7 +82,8 @@ class Encoder:
                 return {"$": "array", "name": at}
             case np.ndarray() if value.dtype.kind == "O":
                 items = self.encode(list(value.flat), at)
-                return {"$": "objects", "shape": list(value.shape), "items": items}
+                if _is_plain(items):
+                    return {"$": "objects", "shape": list(value.shape), "items": items}
         raise TypeError(
             f"{at} is {value!r:.100} of type {kind}, which a model file cannot hold: only numbers, "
             "strings, lists, arrays and the kernels of scikit-learn and ordinalgp. Replace it with "
@@ -135,20 +148,18 @@ class Decoder:
     def decode(self, value: Any) -> Any:
         """Return a value of any kind, as a parameter may be."""
         match value:
-            case {"$": "scalar", "dtype": str(name), "value": inner} if (
-                np.dtype(name).kind in "biuf"
-            ):
-                return np.dtype(name).type(self.decode(inner))
+            case {"$": "scalar", "dtype": str(name), "value": inner} if name in _SCALARS:
+                return _SCALARS[name](_number(self.decode(inner)))
             case {"$": "float", "value": "inf" | "-inf" | "nan" as number}:
                 return float(number)
             case {"$": "tuple", "items": list(items)}:
                 return tuple(self.decode(items))
             case {"$": "array", "name": str(name)}:
                 return self.arrays(name).read()
-            case {"$": "objects", "shape": list(shape), "items": list(items)}:
+            case {"$": "objects", "shape": list(shape), "items": list(items)} if _is_plain(items):
                 return np.fromiter(self.decode(items), object, len(items)).reshape(shape)
             case {"$": "kernel", "class": str(name), "params": dict(params)}:
-                return kernel_of(name)(**self.decode(params))
+                return self._kernel(name, params)
             case {"$": "record", "tag": str(tag), "fields": dict(items)}:
                 return self.record(tag, items, {})
             case {"$": "estimator", "tag": str()}:
@@ -160,6 +171,11 @@ class Decoder:
             case list():
                 return [self.decode(item) for item in value]
         return value
+
+    def _kernel(self, name: str, params: dict[str, Any]) -> Any:
+        kernel = kernel_of(name)(**self.decode(params))
+        parts = [params[each] for each in ("k1", "k2", "kernel") if each in params]
+        return _checked(kernel, all(part["$"] == "kernel" for part in parts), f"kernel {name}")
 
     def estimator(self, value: dict[str, Any]) -> Any:
         """An estimator with its parameters and, if it was fitted, its result."""
@@ -198,7 +214,8 @@ class Decoder:
                 return None
             return self._one_of(value, rest, marks, at, lengths)
         if isinstance(mark, Plain):
-            return self.decode(value)
+            found = self.decode(_checked(value, _is_plain(value), at))
+            return _checked(found, base is Any or isinstance(found, origin), at)
         if isinstance(mark, Tagged):
             return self._tagged(value, mark.group, at, lengths)
         if origin is np.ndarray:
@@ -210,7 +227,7 @@ class Decoder:
         if is_dataclass(base):
             found = self._tagged(value, "", at, lengths)
             return _checked(found, type(found) is base, at)
-        return _number(self.decode(value), base, mark, at, lengths)
+        return _word_or_number(self.decode(value), base, mark, at, lengths)
 
     def _one_of(self, value: Any, hints: list[Any], marks: Any, at: str, lengths: Lengths) -> Any:
         if len(hints) > 1:  # classes, told apart by their tags
@@ -223,7 +240,7 @@ class Decoder:
         match value:
             case {"$": "kernel"} if group == "kernel":
                 kernel = self.decode(value)
-                return _checked(kernel, bool(np.all(np.isfinite(kernel.theta))), at)
+                return _checked(kernel, _is_finite(kernel), at)
             case {"$": "estimator", "tag": str(tag)} if group == "estimator":
                 return self.estimator(value)
             case {"$": "record", "tag": str(tag), "fields": dict(items)}:
@@ -277,6 +294,23 @@ def _checked(value: Any, fits: bool, at: str) -> Any:
     return value
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether JSON has only numbers, text, None, and lists or tuples of these."""
+    match value:
+        case {"$": "scalar" | "float"} | None | bool() | int() | float() | str():
+            return True
+        case {"$": "tuple", "items": list(items)} | list(items):
+            return all(map(_is_plain, items))
+    return False
+
+
+def _is_finite(kernel: Any) -> bool:
+    """Whether all hyperparameters are numbers, also those that are fixed."""
+    params = kernel.get_params()
+    fixed = [params[each.name] for each in kernel.hyperparameters if each.fixed]
+    return all(np.all(np.isfinite(each)) for each in (kernel.theta, *fixed))
+
+
 def _check_shape(
     kind: str, shape: tuple[int, ...], mark: Axes, kinds: str, at: str, lengths: Lengths
 ) -> None:
@@ -296,7 +330,14 @@ def _check_range(values: Any, mark: Axes, at: str, lengths: Lengths) -> None:
         raise ValueError(f"{at} must lie from {mark.low} to below {high}")
 
 
-def _number(value: Any, base: Any, mark: Axes, at: str, lengths: Lengths) -> Any:
+def _number(value: Any) -> int | float:
+    """A number that JSON holds as such, or one that is not finite."""
+    if not isinstance(value, int | float):
+        raise ValueError(f"{value!r:.50} is not a number")
+    return value
+
+
+def _word_or_number(value: Any, base: Any, mark: Axes, at: str, lengths: Lengths) -> Any:
     """A number, a truth value or text, of exactly its declared type."""
     if base is float and type(value) is int:
         value = float(value)

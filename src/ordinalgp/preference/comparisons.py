@@ -72,15 +72,35 @@ class SparseRecord:
 
     def restored(self) -> SparseProjection:
         """Return the projection of a record."""
-        if np.sum(self.lengths) != len(self.columns):
+        total = len(self.columns)  # lengths whose sum is beyond any integer must not get through
+        if np.any(self.lengths > total) or np.sum(self.lengths) != total:
             raise ValueError("the rows of the sparse matrix disagree")
         ends = np.concatenate([[0], np.cumsum(self.lengths)])
         entries, shape = (self.coefficients, self.columns, ends), (len(ends) - 1, self.n_columns)
         return SparseProjection(sparse.csr_array(entries, shape=shape))
 
 
+@dataclass(frozen=True, eq=False)
+class PairsRecord:
+    """Saved form of the differences of pairs of items."""
+
+    left: Annotated[IntArray, Axes("M", 0, "N")]
+    right: Annotated[IntArray, Axes("M", 0, "N")]
+    n: Annotated[int, Axes(low=1)]
+
+    @classmethod
+    def of(cls, projection: Differences) -> Self:
+        """Return the record of a projection."""
+        left, right = projection.matrix.indices.astype(np.intp).reshape(-1, 2).T
+        return cls(left, right, projection.shape[1])
+
+    def restored(self) -> Differences:
+        """Return the projection of a record."""
+        return Differences(self.left, self.right, self.n)
+
+
 saved_as("projection.sparse", record=SparseRecord)(SparseProjection)
-saved_as("projection.differences", record=SparseRecord)(Differences)
+saved_as("projection.differences", record=PairsRecord)(Differences)
 
 
 def check_items(names: Any) -> NDArray[Any]:

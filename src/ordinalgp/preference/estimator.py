@@ -32,7 +32,7 @@ from ordinalgp.preference.comparisons import (
 from ordinalgp.preference.ranking import Ranking, best_probabilities, pair_probabilities
 from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThresholds
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.validation.labels import class_positions, label_values
+from ordinalgp.validation.labels import class_positions, label_values, levels_agree
 from ordinalgp.validation.memory import check_memory
 from ordinalgp.validation.options import allows_missing, check_number, check_option, check_whole
 
@@ -56,7 +56,8 @@ class PreferenceResult:
 
     def check(self, named: bool) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
-        fits = len(self.levels) >= 2 and len(self.feature_names) in (0, self.n_features)
+        fits = levels_agree(self.levels, self.levels)
+        fits = fits and len(self.feature_names) in (0, self.n_features)
         if not fits or len(self.names) != (len(self.model.task.X) if named else 0):
             raise ValueError("the items and the rest of the model disagree")
         self.model.check(self.n_features, len(self.levels))
@@ -601,4 +602,6 @@ class PreferenceGP(BaseEstimator):
             The file to write; any suffix, for example "model.ogp". It is a zip of JSON and
             arrays, without pickle, and holds the items and the comparisons.
         """
+        check_is_fitted(self)
+        self._check_parameters()
         save(self, path)

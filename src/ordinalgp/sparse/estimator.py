@@ -12,7 +12,7 @@ from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.models.base import Fitted, OrdinalClassifier, learn_further
-from ordinalgp.models.exact import check_rows
+from ordinalgp.models.exact import check_finite, check_rows
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows, numbered_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
@@ -88,6 +88,8 @@ class SparseModel:
         wrong = [name for name, fits in parts.items() if not fits]
         if wrong:
             raise ValueError(f"{', '.join(wrong)} and the rest of the model disagree")
+        found = self.latent(self.rows.inputs[:1])
+        check_finite(found.mean, found.var)
 
 
 @saved_as("estimator.sparse")

@@ -56,6 +56,12 @@ def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray
     return np.array([rank.get(label, -1) for label in classes.tolist()], dtype=np.intp)
 
 
+def levels_agree(categories: NDArray[Any], classes: NDArray[Any]) -> bool:
+    """Whether saved levels are at least two, each once, and the observed ones are among them."""
+    distinct = len(set(categories.tolist())) == len(categories) >= 2
+    return distinct and len(classes) > 0 and bool(np.all(class_positions(categories, classes) >= 0))
+
+
 def label_values(labels: Any, name: str) -> NDArray[Any]:
     """One-dimensional array of ``labels``, complete, in the dtype that fits them.
 
