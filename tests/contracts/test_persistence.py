@@ -844,8 +844,8 @@ def test_wrong_labels_are_refused(path):
 )
 def test_ids_are_plain(value, tmp_path):
     saved_models.MODELS["collaborative"]().save(tmp_path / "model.ogp")
-    edit(tmp_path / "model.ogp", lambda document: inside(document, "").update(items=value))
-    assert_refused(tmp_path / "model.ogp", "collaborative.items is not what it must be")
+    edit(tmp_path / "model.ogp", lambda document: inside(document, "items").update(values=value))
+    assert_refused(tmp_path / "model.ogp", r"ids.distinct.values is not what it must be")
 
 
 def test_lengths_of_sparse_rows_cannot_overflow(tmp_path):
