@@ -21,25 +21,18 @@ from sklearn.preprocessing import StandardScaler
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
-from ordinalgp.cli.predict import predictions
+from ordinalgp.cli.saved_model import predictions
 from ordinalgp.cli.show import print_summary, score_grid
 from ordinalgp.datasets import DemoData, load_demo
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadRows
-from ordinalgp.tables.reading import Format, TableFile
+from ordinalgp.tables.files import TableFile, table_writer
 from ordinalgp.tables.summary import SCORES, scores, summarise
-from ordinalgp.tables.writing import table_writer
 
 SPLITS = 5
 _SHADES, _ASCII_SHADES = "░▒▓█", ".:o#"
 _BAR_WIDTH = 44
 Columns = dict[str, list[Any]]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    common.command(app, "demo", "ordinalgp demo -o demo-output")(demo)
 
 
 def demo(
@@ -178,7 +171,7 @@ def _keep(model: TableModel, data: DemoData, train: IntArray, held: IntArray, to
             writer.write(columns(data, rows) | {"stage": data.y[rows].tolist()})
     model.save(to / "model.ogp")
     with table_writer(to / "predictions.csv") as writer:
-        for chunk in predictions(model, TableFile(to / "test.csv", Format(), BadRows()), ["stage"]):
+        for chunk in predictions(model, TableFile(to / "test.csv"), ["stage"]):
             writer.write(chunk)
     write_report(model, to / "report.html")
 

@@ -1,5 +1,6 @@
 """``ordinalgp rank``: rank items from comparisons of pairs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,14 +12,12 @@ from rich.text import Text
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
-from ordinalgp.cli.progress import showing_progress
-from ordinalgp.cli.show import grid
+from ordinalgp.cli.show import grid, showing_progress
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
-from ordinalgp.tables.encoding import learn, parse_columns
+from ordinalgp.tables.encoding import learn, parse_columns, read_target
+from ordinalgp.tables.files import Rows, table_writer
 from ordinalgp.tables.model import KERNELS, kernel_named
-from ordinalgp.tables.target import read_target
-from ordinalgp.tables.writing import Rows, table_writer
 
 _MOST_SHOWN = 10  # items printed
 
@@ -45,17 +44,9 @@ Outcomes = Annotated[
     ),
 ]
 Kernel = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join((*KERNELS, "none")), help="Kernel over the features; none ignores them."
-    ),
+    str, common.one_of((*KERNELS, "none"), "Kernel over the features; none ignores them.")
 ]
-Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Features to leave out.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    common.command(app, "rank", "ordinalgp rank items.csv comparisons.csv -o ranking.csv")(rank)
+Drop = Annotated[list[str] | None, common.names("Features to leave out.")]
 
 
 def rank(
@@ -148,7 +139,7 @@ def _pairs(
     sides: list[str],
     names: list[str],
     outcome: str | None,
-    levels: list[str],
+    levels: Sequence[str],
     rows: BadRows,
 ) -> tuple[IntArray, Any, list[Any] | None]:
     """Row numbers of the items compared, outcomes and their order, without bad rows."""

@@ -17,7 +17,7 @@ from ordinalgp.kernels import ARDLinear, Exponential
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.tables.cells import BadRows, as_table
 from ordinalgp.tables.encoding import Encoder, learn, parse_columns
-from ordinalgp.tables.large import EncodedFile
+from ordinalgp.tables.training import EncodedFile
 from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_option
 
@@ -160,7 +160,7 @@ class TableModel(BaseEstimator):
 
         Parameters
         ----------
-        encoded : ordinalgp.tables.large.EncodedFile
+        encoded : ordinalgp.tables.training.EncodedFile
             The return value of ``encode_file``. Only a sample of its rows is kept.
 
         Returns
