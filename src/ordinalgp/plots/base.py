@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.fitted import unwrap
+from ordinalgp.runtime.extras import import_extra
 
 MARKERS = "os^DvPX*<>"
 SHADE = 0.25  # opacity of areas in the colour of a level
@@ -34,14 +35,7 @@ class Display(ABC):
 
 def pyplot() -> Any:
     """Import ``matplotlib.pyplot``, or raise an error that says how to install it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Plots need matplotlib, which cannot be imported. "
-            "Install it with: pip install 'ordinalgp[plot]'"
-        ) from error
-    return plt
+    return import_extra("matplotlib.pyplot", "Plots need", "plot")
 
 
 def colors_of(n: int) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ordinalgp.runtime.extras import import_extra
 from ordinalgp.runtime.files import whole_file
 from ordinalgp.tables.cells import (
     BadCell,
@@ -186,13 +187,9 @@ def _ragged(line: int, names: list[str], row: list[str]) -> BadCell:
 
 def _pyarrow() -> Any:
     """Import ``pyarrow``, or raise an error that says how to install it."""
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise BadInput(
-            "Parquet needs pyarrow, which cannot be imported. "
-            "Install it with: pip install 'ordinalgp[tables]'"
-        ) from error
+    import_extra("pyarrow.parquet", "Parquet needs", "tables")
+    import pyarrow
+
     return pyarrow
 
 
