@@ -25,13 +25,6 @@ from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.summary import RULE, SCORES, relevance, summarise
 
 _GRID_POINTS = 60  # along each axis of the contour
-MEANING = {
-    "zero_one_error": "share of rows whose most probable level is not the true one",
-    "absolute_error": "mean distance between the median level and the true one, in levels",
-    "ranked_probability_score": "squared error of the cumulative probabilities; distant levels "
-    "cost more",
-    "log_score": "minus the log probability of the true level",
-}
 
 
 def report_html(model: TableModel) -> str:
@@ -52,18 +45,15 @@ def report_html(model: TableModel) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = files("ordinalgp.report").joinpath("report.html.j2").read_text(encoding="utf-8")
+    numbers = _numbers_by_relevance(model)[:2]
     return environment.from_string(template).render(
         summary=summarise(model),
-        figures={
-            "levels": [_latent(model)],
-            "quality": list(_leave_one_out(model)),
-            "columns": [*_relevance(model), *_effects(model)],
-            "search": list(_search(model)),
-        },
+        figures=dict(_figures(model, numbers)),
+        shown=[column.name for column in numbers],
+        stepwise=hasattr(model.classifier_, "evidence_moves_"),
         scores=SCORES,
-        meaning=MEANING,
         rule=RULE,
-        python=python_code(model),
+        python=_python(model),
         version=ordinalgp.__version__,
     )
 
@@ -83,27 +73,18 @@ def write_report(model: TableModel, path: str | PathLike[str]) -> None:
         file.write(page)
 
 
-def python_code(model: TableModel) -> str:
-    """Python code that fits the same model to the same table."""
+def _python(model: TableModel) -> dict[str, str]:
+    """Parts of the Python code that fits the same model to the same table."""
     classifier = model.classifier if model.classifier is not None else model.classifier_
-    name, columns = type(classifier).__name__, [c.name for c in model.encoder_.columns]
-    target = model.target if model.target is not None else "target"
+    columns = [column.name for column in model.encoder_.columns]
     kept = {"kernel": model.kernel, "nominal": list(model.nominal), "numeric": list(model.numeric)}
-    options = "".join(f", {key}={value!r}" for key, value in kept.items() if value)
-    return "\n".join(
-        [
-            "import pandas as pd",
-            f"from ordinalgp import {name}",
-            "from ordinalgp.tables import TableModel",
-            "",
-            'table = pd.read_csv("table.csv", keep_default_na=False)  # the table of ordinalgp fit',
-            f"columns = {pformat(columns, width=76, compact=True)}",
-            f"classifier = {name}({_changed(classifier)})",
-            f"model = TableModel(classifier{options}, target={target!r})",
-            f"model.fit(table[columns], table[{target!r}])",
-            "print(model.category_proba(table[columns]))",
-        ]
-    )
+    return {
+        "name": type(classifier).__name__,
+        "parameters": _changed(classifier),
+        "columns": pformat(columns, width=76, compact=True),
+        "options": "".join(f", {key}={value!r}" for key, value in kept.items() if value),
+        "target": repr(model.target if model.target is not None else "target"),
+    }
 
 
 def _changed(estimator: Any) -> str:
@@ -116,11 +97,9 @@ def _changed(estimator: Any) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot with its texts."""
+    """A plot with its alternative text."""
 
-    title: str
     alt: str
-    text: str
     draw: Callable[..., Any]
     """draws on the axes ``ax``"""
 
@@ -137,76 +116,58 @@ class Figure:
         return "data:image/svg+xml;base64," + b64encode(content.getvalue()).decode("ascii")
 
 
+def _figures(model: TableModel, numbers: list[NumberColumn]) -> Iterator[tuple[str, Figure]]:
+    """Plots that the model has data for, by name."""
+    yield "latent", _latent(model)
+    if len(model.loo_proba_):
+        yield from _leave_one_out(model)
+    if (shares := relevance(model)) is not None:
+        yield "relevance", _relevance(shares)
+    if numbers:
+        yield "along", _along(model, numbers[0])
+    if len(numbers) > 1:
+        yield "over", _over(model, *numbers)
+    if len(getattr(model.classifier_, "evidence_path_", ())):
+        yield "search", _search(model.classifier_)
+
+
+def _numbers_by_relevance(model: TableModel) -> list[NumberColumn]:
+    """Numeric columns that vary, the most relevant first."""
+    shares = relevance(model) or {}
+    columns = [column for column in model.encoder_.columns if isinstance(column, NumberColumn)]
+    varied = [column for column in columns if column.low < column.high]
+    return sorted(varied, key=lambda column: -shares.get(column.name, 0.0))
+
+
 def _latent(model: TableModel) -> Figure:
     y, moments = model.categories_[model.codes_], (model.latent_mean_, model.latent_variance_)
     cuts = ", ".join(f"{cut:.2f}" for cut in model.thresholds_)
-    return Figure(
-        "Levels on the latent scale",
-        f"Densities of the latent function for each level; thresholds at {cuts}.",
-        "The model places every row on one hidden scale, the latent function. Dashed lines are "
-        "the thresholds that cut the scale into levels. Each curve shows where the training rows "
-        "of a level lie; each small tick is a row. Curves that overlap across a threshold belong "
-        "to levels that are hard to tell apart.",
-        partial(plots.LatentDisplay.from_moments, model.classifier_, *moments, y),
-    )
+    alt = f"Densities of the latent function for each level; thresholds at {cuts}."
+    return Figure(alt, partial(plots.LatentDisplay.from_moments, model.classifier_, *moments, y))
 
 
-def _leave_one_out(model: TableModel) -> Iterator[Figure]:
-    if not len(model.loo_proba_):
-        return
+def _leave_one_out(model: TableModel) -> Iterator[tuple[str, Figure]]:
     levels, p = model.categories_, model.loo_proba_
-    y, mode = levels[model.codes_], levels[decide(p, "mode")]
-    off = np.abs(model.codes_ - decide(p, "mode"))
-    yield Figure(
-        "Confusion of levels",
+    y, mode = levels[model.codes_], decide(p, "mode")
+    off = np.abs(model.codes_ - mode)
+    alt = (
         f"Leave-one-out confusion matrix: {np.mean(off == 0):.0%} correct, "
-        f"{np.mean(off == 1):.0%} off by one level, {np.mean(off > 1):.0%} by more.",
-        "Every row was predicted from all others. Framed cells are correct predictions; the "
-        "further a cell is from them, the larger the error. Percentages are shares of the rows "
-        "of a true level.",
-        partial(plots.ConfusionDisplay.from_predictions, y, mode, levels),
+        f"{np.mean(off == 1):.0%} off by one level, {np.mean(off > 1):.0%} by more."
     )
-    for kind, words in (("level", "each level"), ("cumulative", "each level or a lower one")):
-        yield Figure(
-            f"Calibration of {words}",
-            f"Calibration plot: predicted probability of {words} against its observed frequency.",
-            "Rows are grouped by their predicted probability. On the dashed line, what the model "
-            "expects in 7 of 10 cases occurs in 7 of 10. Below the line the model overestimates; "
-            "above it, it underestimates. Bars are 90 % intervals, which are wide where rows are "
-            "few.",
-            partial(plots.CalibrationDisplay.from_predictions, y, p, levels, kind=kind),
-        )
+    confusion = partial(plots.ConfusionDisplay.from_predictions, y, levels[mode], levels)
+    yield "confusion", Figure(alt, confusion)
+    alt = "Calibration plot: predicted probability of {} against its observed frequency."
+    draw = partial(plots.CalibrationDisplay.from_predictions, y, p, levels)
+    yield "calibration", Figure(alt.format("each level"), draw)
+    cumulative = partial(draw, kind="cumulative")
+    yield "cumulative", Figure(alt.format("each level or a lower one"), cumulative)
 
 
-def _relevance(model: TableModel) -> Iterator[Figure]:
-    shares = relevance(model)
-    if shares is None:
-        return
+def _relevance(shares: dict[str, float]) -> Figure:
     ranked = sorted(shares.items(), key=lambda item: -item[1])
     told = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:8])
-    yield Figure(
-        "Relevance of the columns",
-        f"Relevance of the columns: {told}.",
-        "Share of each column in the distance between rows, as the kernel measures it. A column "
-        "near zero is ignored. One of several similar columns may take the share of all, so a "
-        "short bar does not prove that a column is unrelated to the target.",
-        plots.RelevanceDisplay(np.array(list(shares.values())), list(shares)).plot,
-    )
-
-
-def _effects(model: TableModel) -> Iterator[Figure]:
-    """Posterior along the most relevant number, and over the two most relevant ones."""
-    shares = relevance(model) or {}
-    numbers = [
-        column
-        for column in model.encoder_.columns
-        if isinstance(column, NumberColumn) and column.low < column.high
-    ]
-    numbers.sort(key=lambda column: -shares.get(column.name, 0.0))
-    if numbers:
-        yield _along(model, numbers[0])
-    if len(numbers) > 1:
-        yield _over(model, numbers[0], numbers[1])
+    display = plots.RelevanceDisplay(np.array(list(shares.values())), list(shares))
+    return Figure(f"Relevance of the columns: {told}.", display.plot)
 
 
 def _along(model: TableModel, column: NumberColumn) -> Figure:
@@ -214,11 +175,7 @@ def _along(model: TableModel, column: NumberColumn) -> Figure:
     mean, var = model.latent_mean_and_variance(_typical(model, {column.name: x}))
     parts = x, mean, np.sqrt(var), model.thresholds_, model.categories_, x[:0], None
     return Figure(
-        f"Level along {column.name}",
         f"Latent function along {column.name}: mean from {mean[0]:.2f} to {mean[-1]:.2f}.",
-        f"Latent function when only {column.name} changes and all other columns stay at "
-        "their median or most frequent value. The grey bands are one and two posterior standard "
-        "deviations; the coloured strips are the levels.",
         plots.PosteriorDisplay(*parts, column.name, "latent").plot,
     )
 
@@ -231,10 +188,7 @@ def _over(model: TableModel, first: NumberColumn, second: NumberColumn) -> Figur
     surface = x0, x1, mean.reshape(x0.shape), model.thresholds_, model.categories_
     shown = np.empty((0, 2)), None, [first.name, second.name]
     return Figure(
-        f"Level over {first.name} and {second.name}",
         f"Map of the latent mean over {first.name} and {second.name} with borders of levels.",
-        "Map over two columns; the others stay at their median or most frequent value. Thick "
-        "lines are the borders between levels; thin lines connect equal latent values.",
         plots.ContourDisplay(*surface, *shown).plot,
     )
 
@@ -251,18 +205,10 @@ def _typical(model: TableModel, given: dict[str, Any]) -> Table:
     return Table(columns | given, np.arange(1, n + 1), "row")
 
 
-def _search(model: TableModel) -> Iterator[Figure]:
-    path = getattr(model.classifier_, "evidence_path_", np.empty(0))
-    if not len(path):
-        return
-    moves = getattr(model.classifier_, "evidence_moves_", None)
-    what, chosen = ("evaluations", "Length scales, noise and thresholds are chosen")
-    if moves is not None:
-        what, chosen = "steps", "Functions enter, change and leave, and thresholds move,"
-    yield Figure(
-        "Search for the hyperparameters",
+def _search(classifier: Any) -> Figure:
+    path, moves = classifier.evidence_path_, getattr(classifier, "evidence_moves_", None)
+    what = "evaluations" if moves is None else "steps"
+    return Figure(
         f"Log evidence over {len(path)} {what}, from {path[0]:.1f} to {path.max():.1f}.",
-        f"{chosen} to make the data as probable as possible. "
-        "The curve shows this search; it should end in a plateau.",
         plots.EvidenceDisplay(np.asarray(path), moves).plot,
     )
