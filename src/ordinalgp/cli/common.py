@@ -38,6 +38,11 @@ def one_of(allowed: Sequence[str], text: str) -> Any:
     return typer.Option(metavar="|".join(allowed), help=text)
 
 
+def output(text: str) -> Any:
+    """Option with the file or folder to write."""
+    return typer.Option("--output", "-o", help=text)
+
+
 def names(text: str) -> Any:
     """Option with comma-separated names of columns."""
     return typer.Option(metavar="NAME,...", help=text)

@@ -9,7 +9,6 @@ from textwrap import fill
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.progress import track
 from rich.text import Text
 from sklearn.dummy import DummyClassifier
@@ -26,19 +25,16 @@ from ordinalgp.cli.show import print_summary, score_grid
 from ordinalgp.datasets import DemoData, load_demo
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.files import TableFile, table_writer
+from ordinalgp.tables.files import Rows, TableFile, table_writer
 from ordinalgp.tables.summary import SCORES, scores, summarise
 
 SPLITS = 5
 _SHADES, _ASCII_SHADES = "░▒▓█", ".:o#"
 _BAR_WIDTH = 44
-Columns = dict[str, list[Any]]
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
-        "demo-output"
-    ),
+    output: Annotated[Path, common.output("Folder for the results.")] = Path("demo-output"),
     as_json: common.Json = False,
 ) -> None:
     """Fit, compare, predict and report on real data that come with scikit-learn.
@@ -70,7 +66,7 @@ def demo(
     print(f"\nDone in {seconds:.0f} s.")
 
 
-def columns(data: DemoData, rows: IntArray) -> Columns:
+def columns(data: DemoData, rows: IntArray) -> Rows:
     """Some rows of the data as a table."""
     return {name: data.X[rows, at].tolist() for at, name in enumerate(data.feature_names)}
 

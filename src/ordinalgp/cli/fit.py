@@ -70,7 +70,7 @@ def fit(
     context: typer.Context,
     table: Table,
     target: Target,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file.")] = Path("model.ogp"),
+    output: Annotated[Path, common.output("Model file.")] = Path("model.ogp"),
     categories: Categories = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "gp",
     kernel: Kernel = None,

@@ -22,7 +22,7 @@ from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, Table, texts
 from ordinalgp.tables.encoding import read_target
-from ordinalgp.tables.files import CsvWriter, Rows, TableFile, Writer, table_writer
+from ordinalgp.tables.files import CsvWriter, Rows, TableFile, Writer, records, table_writer
 from ordinalgp.tables.summary import baseline, scores
 from ordinalgp.validation.labels import class_positions
 
@@ -33,10 +33,7 @@ def predict(
     model: Model,
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the same columns.")],
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help=".csv, .csv.gz, .tsv or .parquet file (default: print)"
-        ),
+        Path | None, common.output(".csv, .csv.gz, .tsv or .parquet file (default: print)")
     ] = None,
     decision: Annotated[
         str | None, common.one_of(DECISIONS, "Decision rule, instead of the model's.")
@@ -84,8 +81,8 @@ class _JsonLines(Writer):
 
     def write(self, chunk: Rows) -> None:
         """Print rows."""
-        for values in zip(*chunk.values(), strict=True):
-            print(json.dumps(dict(zip(chunk, values, strict=True)), ensure_ascii=False))
+        for row in records(chunk):
+            print(json.dumps(row, ensure_ascii=False))
 
 
 def predictions(model: TableModel, file: TableFile, keep: Sequence[str]) -> Iterator[Rows]:
@@ -268,9 +265,7 @@ def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> li
 
 def report(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[Path, common.output("HTML file to write.")] = Path("report.html"),
     as_json: common.Json = False,
 ) -> None:
     """Write one page about a model: summary, plots, and how to read them.

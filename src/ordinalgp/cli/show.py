@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from textwrap import fill
 from typing import Any, Literal
@@ -14,20 +14,13 @@ from rich.table import Table
 from rich.text import Text
 
 from ordinalgp.cli.common import console
-from ordinalgp.runtime.progress import Progress, Stage, listening
+from ordinalgp.runtime.progress import STEP_NAMES, Progress, Stage, listening
 from ordinalgp.tables.summary import RULE, SCORES
 
 _BAR = 8  # characters of the longest bar
 _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 24  # the line fits into 80 characters
-_COUNTED: dict[Stage, str] = {
-    "search": "evaluations",
-    "pass": "passes",
-    "em": "iterations",
-    "basis": "rounds",
-    "model": "models",
-}
 
 
 def grid(*columns: str, left: int = 1) -> Table:
@@ -126,7 +119,8 @@ class ProgressView:
     def show(self, progress: Progress) -> None:
         """Show one step."""
         if progress.stage == "pass":
-            self._print(_pass_line(progress))
+            number = f"pass {progress.step}: " if progress.total is None else ""  # a whole pass
+            self._print(number + progress.text)
             return
         if progress.step == 1 and not progress.done:  # a new run of the stage
             self.values[progress.stage] = []
@@ -142,18 +136,12 @@ class ProgressView:
         """Print the first and the best objective of each stage, unless they were shown live."""
         for stage, values in self.values.items():
             if values and self.live is None:
-                counted = f"{len(values)} {_COUNTED[stage]}"
+                counted = f"{len(values)} {STEP_NAMES[stage]}s"
                 self._print(f"log evidence {values[0]:.3f} -> {max(values):.3f} in {counted}")
 
     def _print(self, line: str) -> None:
         # Not wrapped: a log is searched line by line.
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-
-def _pass_line(progress: Progress) -> str:
-    if progress.total is not None:  # within a pass
-        return progress.text
-    return f"pass {progress.step}: {progress.text}"
 
 
 def _sparkline(progress: Progress, values: list[float]) -> Text:
@@ -162,7 +150,7 @@ def _sparkline(progress: Progress, values: list[float]) -> Text:
     steps = [int(7 * (v - low) / (best - low)) if best > low else 7 for v in shown]
     line = Text(f"log evidence {best:12.3f}  ", style="bold")
     line.append("".join(_BARS[step] for step in steps), style="cyan")
-    counted = f"  {len(values)} {_COUNTED[progress.stage]}, {progress.seconds:.1f} s"
+    counted = f"  {len(values)} {STEP_NAMES[progress.stage]}s, {progress.seconds:.1f} s"
     return line.append(counted, style="dim")
 
 
@@ -170,12 +158,10 @@ def _sparkline(progress: Progress, values: list[float]) -> Text:
 def showing_progress() -> Iterator[None]:
     """Show the progress of every fit inside the ``with`` block on the error stream."""
     console = Console(file=sys.stderr)
-    if not console.is_terminal:
-        view = ProgressView(console, None)
-        with listening(view.show):
-            yield
-        view.finish()
-        return
-    live = Live(console=console, redirect_stdout=False, redirect_stderr=False)
-    with live, listening(ProgressView(console, live).show):
+    live = None
+    if console.is_terminal:
+        live = Live(console=console, redirect_stdout=False, redirect_stderr=False)
+    view = ProgressView(console, live)
+    with live or nullcontext(), listening(view.show):
         yield
+    view.finish()

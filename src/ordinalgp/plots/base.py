@@ -1,6 +1,7 @@
 """Base class of the displays, and the checks and colours that they share."""
 
 from abc import ABC, abstractmethod
+from itertools import cycle
 from typing import Any, Self
 
 import numpy as np
@@ -43,11 +44,16 @@ def colors_of(n: int) -> Any:
     return pyplot().get_cmap("viridis")(np.linspace(0.05, 0.95, n))
 
 
-def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Fitted model at the end of searches and pipelines, and its inputs at X."""
+def level_marks(n: int) -> list[tuple[Any, str]]:
+    """Colour and marker of each of ``n`` levels."""
+    return list(zip(colors_of(n), cycle(MARKERS), strict=False))
+
+
+def last_step(estimator: Any, X: Any = None) -> tuple[Any, Any]:
+    """Fitted model at the end of searches and pipelines, and its inputs at X, if given."""
     transformers, model = unwrap(estimator)
     check_is_fitted(model)
-    for transformer in transformers:
+    for transformer in transformers if X is not None else ():
         X = transformer.transform(X)
     return model, X
 
@@ -90,8 +96,8 @@ def scatter_levels(
 ) -> None:
     """Draw rows, of shape (n, 2), with the colour and the marker of their levels."""
     style = {"s": 34, "edgecolors": "black", "linewidths": edge, "zorder": 3}
-    for k, color in enumerate(colors_of(len(names))):
-        at, marker = points[codes == k].T, MARKERS[k % len(MARKERS)]
+    for k, (color, marker) in enumerate(level_marks(len(names))):
+        at = points[codes == k].T
         ax.scatter(*at, color=[color], marker=marker, label=names[k], **style)
 
 

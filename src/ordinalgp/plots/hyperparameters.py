@@ -5,11 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.kernels.relevance import relevance_shares
-from ordinalgp.metrics.fitted import unwrap
 from ordinalgp.plots.base import Display, feature_names_of, last_step
 
 # Marker, colour and size of each kind of step; those of no kind are evaluations of a search.
@@ -65,8 +63,7 @@ class EvidenceDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        _, model = unwrap(estimator)
-        check_is_fitted(model)
+        model, _ = last_step(estimator)
         if not hasattr(model, "evidence_path_"):
             raise TypeError(
                 f"{type(model).__name__} keeps no path of the log evidence. Draw its "

@@ -5,19 +5,18 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics.fitted import category_proba, model_order, unwrap
+from ordinalgp.metrics.fitted import category_proba, model_order
 from ordinalgp.metrics.ranks import label_ranks, probability_ranks
-from ordinalgp.plots.base import MARKERS, Display, colors_of, legend_beside, percent, pyplot
+from ordinalgp.plots import base
 from ordinalgp.validation.options import check_option, check_whole
 
 _Z = 1.645  # normal quantile of a 90 % interval
 
 
 @dataclass(eq=False)
-class CalibrationDisplay(Display):
+class CalibrationDisplay(base.Display):
     """Calibration plot: observed frequency of each level against its predicted probability.
 
     Rows are sorted by the probability of a level and cut into groups of equal size. A point shows
@@ -78,7 +77,7 @@ class CalibrationDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        check_is_fitted(unwrap(estimator)[1])
+        base.last_step(estimator)
         order = model_order(estimator)
         p = category_proba(estimator, X, order)
         return cls.from_predictions(y, p, order, kind=kind, n_groups=n_groups, ax=ax)
@@ -127,11 +126,11 @@ class CalibrationDisplay(Display):
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color="0.4", ls="--", lw=1, zorder=1)
         self.points_ = []
-        series = zip(self.predicted, self.observed, self.sizes, self.names, strict=True)
-        for k, (p, share, size, name) in enumerate(series):
+        marks = base.level_marks(len(self.names))
+        series = zip(marks, self.predicted, self.observed, self.sizes, self.names, strict=True)
+        for (color, marker), p, share, size, name in series:
             low, high = _interval(share, size)
-            style = {"marker": MARKERS[k % len(MARKERS)], "mec": "black", "ms": 7, "lw": 1.2}
-            color = colors_of(len(self.names))[k]
+            style = {"marker": marker, "mec": "black", "ms": 7, "lw": 1.2}
             bars = np.maximum([share - low, high - share], 0)
             drawn = ax.errorbar(p, share, bars, color=color, label=name, elinewidth=0.9, **style)
             self.points_.append(drawn)
@@ -139,7 +138,7 @@ class CalibrationDisplay(Display):
         ax.set(xlabel=f"predicted probability of the {what}", ylabel="observed frequency")
         # Not of equal aspect: a square beside a legend leaves its label outside the figure.
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        legend_beside(ax)
+        base.legend_beside(ax)
 
 
 def _groups(
@@ -163,7 +162,7 @@ def _interval(share: FloatArray, size: IntArray) -> tuple[FloatArray, FloatArray
 
 
 @dataclass(eq=False)
-class ConfusionDisplay(Display):
+class ConfusionDisplay(base.Display):
     """Confusion matrix: rows by true and predicted level, with the distance between the two.
 
     The darker a cell, the larger its share of the rows of its true level. Framed cells are correct
@@ -247,10 +246,11 @@ class ConfusionDisplay(Display):
             ax.text(j, i, text, ha="center", va="center", color=color, size=9)
         for k in range(n):
             frame = {"fill": False, "edgecolor": "black", "lw": 2}
-            ax.add_patch(pyplot().Rectangle((k - 0.5, k - 0.5), 1, 1, **frame))
+            ax.add_patch(base.pyplot().Rectangle((k - 0.5, k - 0.5), 1, 1, **frame))
         names = [str(level) for level in self.categories.tolist()]
         ax.set_xticks(range(n), names)
         ax.set_yticks(range(n), names)
-        off = [f"{percent(part)} off by {k}" for k, part in enumerate(self.distances) if k and part]
+        shares = enumerate(self.distances)
+        off = [f"{base.percent(part)} off by {k}" for k, part in shares if k and part]
         told = ", ".join([f"{self.distances[0]:.0%} correct", *off])
         ax.set(xlabel=f"predicted level\n({told})", ylabel="true level")

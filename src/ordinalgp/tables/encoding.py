@@ -28,6 +28,8 @@ _MOST_LEVELS = 50  # different values of a target
 _SHOWN_VALUES = 8  # values of a nominal column that a message names
 
 Kind = Literal["number", "nominal"]
+Kinds = dict[str, Kind]
+Labels = tuple[NDArray[Any], list[Any] | None, list[BadCell]]
 Finite = Annotated[float, Axes("", *FINITE)]
 Count = Annotated[int, Axes(low=0)]
 
@@ -230,9 +232,7 @@ def parse_columns(
     return replace(table, columns=columns), bad
 
 
-def parse_as(
-    table: Table, kinds: dict[str, Kind], decimal: str = "."
-) -> tuple[Table, list[BadCell]]:
+def parse_as(table: Table, kinds: Kinds, decimal: str = ".") -> tuple[Table, list[BadCell]]:
     """Parse columns whose kinds are known; name the cells that hold no number."""
     columns: dict[str, NDArray[Any]] = {}
     bad: list[BadCell] = []
@@ -245,7 +245,7 @@ def parse_as(
     return replace(table, columns=columns), bad
 
 
-def kinds_of(parsed: Table) -> dict[str, Kind]:
+def kinds_of(parsed: Table) -> Kinds:
     """Kind of each column of a parsed table."""
     return {name: _kind(cells) for name, cells in parsed.columns.items()}
 
@@ -286,7 +286,7 @@ def _refuse_texts(name: str, cells: NDArray[Any], decimal: str) -> None:
 
 def read_target(
     table: Table, target: str, categories: Sequence[Any] | None = None, decimal: str = "."
-) -> tuple[NDArray[Any], list[Any] | None, list[BadCell]]:
+) -> Labels:
     """Labels of the column ``target``, the order of levels if one is declared, and bad cells.
 
     The order is ``categories``, else that of the file, else (None) that of the numbers.
@@ -319,7 +319,11 @@ def _own_order(table: Table, target: str, decimal: str) -> tuple[Any, None, list
         raise BadInput(_no_order(target, sorted(set(texts(cells[present]).tolist()))))
     bad = _bad(table, target, wrong | ~present, "is not a number, as the other levels are")
     fine = labels[~wrong & present]
-    _refuse_measurements(target, fine)
+    if (n := len(np.unique(fine))) > _MOST_LEVELS:
+        raise BadInput(
+            f"The target column {target} has {n} different numbers, where a few ordered levels "
+            "are needed. Bin it into levels first."
+        )
     whole = bool(np.all(fine % 1 == 0))
     labels = np.where(wrong | ~present, fine[0], labels)
     return labels.astype(np.int64) if whole else labels, None, bad
@@ -351,12 +355,3 @@ def _no_order(target: str, found: list[str]) -> str:
         "Name them from lowest to highest, for example (put them into the right order):\n"
         f"  --categories {','.join(found)}"
     )
-
-
-def _refuse_measurements(target: str, labels: Any) -> None:
-    n = len(np.unique(labels))
-    if n > _MOST_LEVELS:
-        raise BadInput(
-            f"The target column {target} has {n} different numbers, where a few ordered levels "
-            "are needed. Bin it into levels first."
-        )

@@ -239,6 +239,11 @@ def _written(value: Any) -> str | None:
     return None if value is None else cell_text(str(value))
 
 
+def records(rows: Rows) -> list[dict[str, Any]]:
+    """Each row as a mapping from columns to cells."""
+    return [dict(zip(rows, cells, strict=True)) for cells in zip(*rows.values(), strict=True)]
+
+
 class Writer(Protocol):
     """Writer of a table chunk by chunk, always with the same columns."""
 

@@ -20,10 +20,11 @@ from numpy.typing import NDArray
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.tables import encoding
 from ordinalgp.tables.cells import BadCell, BadInput, Table, concatenate
-from ordinalgp.tables.encoding import Encoder, NominalColumn, NumberColumn
+from ordinalgp.tables.encoding import Encoder, Kinds, Labels, NominalColumn, NumberColumn
 from ordinalgp.tables.files import TableFile, parquet_rows
 
 Say = Callable[[str], None]
+Usable = tuple[Table, NDArray[Any], list[Any] | None]
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,20 @@ class Source:
     nominal: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
 
-    def read(self) -> tuple[Table, NDArray[Any], list[Any] | None]:
+    def read(self) -> Usable:
         """Parsed features, labels and order of levels of the whole file, without bad rows."""
         X, labels, order = self.usable(self.file.read())
         self.check_levels(np.unique(labels).tolist())
         return X, labels, order
 
-    def usable(
-        self, table: Table, kinds: dict[str, encoding.Kind] | None = None
-    ) -> tuple[Table, NDArray[Any], list[Any] | None]:
+    def usable(self, table: Table, kinds: Kinds | None = None) -> Usable:
         """Parsed features, labels and order of levels of some rows, without bad ones."""
         labels, order, wrong = self.labels(table)
         X, misfits = self.features(table, kinds)
         keep = self.file.bad.drop(table, wrong + misfits)
         return X.take(keep), labels[keep], order
 
-    def features(
-        self, table: Table, kinds: dict[str, encoding.Kind] | None = None
-    ) -> tuple[Table, list[BadCell]]:
+    def features(self, table: Table, kinds: Kinds | None = None) -> tuple[Table, list[BadCell]]:
         """Parsed columns without the target and those that are dropped; cells that do not fit.
 
         The kinds of the columns are found from their cells, unless they are given.
@@ -68,7 +65,7 @@ class Source:
             return encoding.parse_as(X, kinds, decimal)
         return encoding.parse_columns(X, self.nominal, self.numeric, decimal)
 
-    def labels(self, table: Table) -> tuple[NDArray[Any], list[Any] | None, list[BadCell]]:
+    def labels(self, table: Table) -> Labels:
         """Labels, order and bad cells of the target."""
         return encoding.read_target(table, self.target, self.categories, self.file.style.decimal)
 
@@ -241,7 +238,7 @@ def _begin(cells: NDArray[Any], settings: BatchSettings) -> NumberSums | TextCou
     return NumberSums(float(np.median(cells[np.isfinite(cells)])))
 
 
-def _write(source: Source, encoded: EncodedFile, kinds: dict[str, encoding.Kind], say: Say) -> None:
+def _write(source: Source, encoded: EncodedFile, kinds: Kinds, say: Say) -> None:
     folder = encoded.folder
     with (folder / "X.bin").open("wb") as X_file, (folder / "y.bin").open("wb") as y_file:
         for batch in _timed(source.file.chunks(encoded.batch_rows), "encoded", say):
