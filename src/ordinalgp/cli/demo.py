@@ -27,6 +27,7 @@ from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.files import Rows, TableFile, table_writer
 from ordinalgp.tables.summary import SCORES, scores, summarise
+from ordinalgp.validation.labels import class_positions
 
 SPLITS = 5
 _SHADES, _ASCII_SHADES = "░▒▓█", ".:o#"
@@ -96,18 +97,16 @@ def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, Flo
         "GP, Laplace": lambda a, b: _predict_gp(data, a, b, "laplace"),
         "GP, EP": lambda a, b: _predict_gp(data, a, b, "ep"),
     }
-    rank = {level: at for at, level in enumerate(data.categories)}
-    codes = np.array([rank[level] for level in data.y.tolist()], dtype=np.intp)
-    results: dict[str, list[list[float]]] = {name: [] for name in models}
+    codes = class_positions(np.array(data.categories), data.y)
     screen = common.console()
     hidden = quiet or not screen.is_terminal
     # Even a bar that is hidden prints an empty line, up to rich 14.0.
     shown = splits if hidden else track(splits, "Fitting", console=screen, transient=True)
-    for train, held in shown:
-        for name, predict in models.items():
-            found = scores(codes[held], predict(train, held))
-            results[name].append(list(found.values()))
-    return {name: np.array(rows) for name, rows in results.items()}
+    found = [
+        [list(scores(codes[held], predict(train, held)).values()) for predict in models.values()]
+        for train, held in shown
+    ]
+    return dict(zip(models, np.array(found).swapaxes(0, 1), strict=True))
 
 
 def _heading(text: str) -> None:
@@ -147,9 +146,8 @@ def _print_examples(model: TableModel, data: DemoData, held: IntArray, n: int = 
     fancy = (sys.stdout.encoding or "").lower().startswith("utf")
     shades = _SHADES if fancy else _ASCII_SHADES
     p, truth = model.category_proba(columns(data, held[:n])), data.y[held[:n]]
-    print(
-        "   ".join(f"{shade} {name}" for shade, name in zip(shades, data.categories, strict=True))
-    )
+    named = zip(shades, data.categories, strict=True)
+    print("   ".join(f"{shade} {name}" for shade, name in named))
     print(f"\n{'true':<10}{'predicted':<11}{'probabilities':<{_BAR_WIDTH}}  of the true")
     for row, level in zip(p, truth, strict=True):
         edges = np.rint(_BAR_WIDTH * np.concatenate([[0.0], np.cumsum(row)])).astype(int)

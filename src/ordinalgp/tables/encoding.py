@@ -188,11 +188,8 @@ class Encoder:
 
     def newly_missing(self, table: Table) -> dict[str, int]:
         """Columns without gaps in training that have some here, with their number."""
-        counts = {
-            column.name: int(gaps(table.columns[column.name]).sum())
-            for column in self.columns
-            if not column.missing
-        }
+        complete = [column.name for column in self.columns if not column.missing]
+        counts = {name: int(gaps(table.columns[name]).sum()) for name in complete}
         return {name: count for name, count in counts.items() if count}
 
     def check(self, n_features: int) -> None:
@@ -256,14 +253,13 @@ def _kind(cells: NDArray[Any]) -> Kind:
 
 def learn(parsed: Table) -> Encoder:
     """Learn the encoding of every column of a parsed table without bad cells."""
-    return Encoder(
-        tuple(
-            NominalColumn.learn(name, Counter(cells.tolist()))
-            if _kind(cells) == "nominal"
-            else NumberColumn.learn(name, cells)
-            for name, cells in parsed.columns.items()
-        )
-    )
+    columns: list[Column] = [
+        NominalColumn.learn(name, Counter(cells.tolist()))
+        if _kind(cells) == "nominal"
+        else NumberColumn.learn(name, cells)
+        for name, cells in parsed.columns.items()
+    ]
+    return Encoder(tuple(columns))
 
 
 def _not_a_number(value: Any) -> str:
