@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -248,19 +249,15 @@ def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> li
     folder.mkdir(parents=True, exist_ok=True)
     levels = model.categories_
     truth, found = levels[codes], levels[decide(p, "mode")]
-    calibration, cumulative = (
-        CalibrationDisplay.from_predictions(truth, p, levels, kind=kind, ax=file_axes())
-        for kind in ("level", "cumulative")
-    )
-    confusion = ConfusionDisplay.from_predictions(truth, found, levels, ax=file_axes())
-    displays = {
-        folder / "calibration.png": calibration,
-        folder / "cumulative-calibration.png": cumulative,
-        folder / "confusion.png": confusion,
+    calibration = partial(CalibrationDisplay.from_predictions, truth, p, levels)
+    displays: dict[str, Any] = {
+        "calibration.png": calibration,
+        "cumulative-calibration.png": partial(calibration, kind="cumulative"),
+        "confusion.png": partial(ConfusionDisplay.from_predictions, truth, found, levels),
     }
-    for path, display in displays.items():
-        display.figure_.savefig(path, dpi=120)
-    return [str(path) for path in displays]
+    for name, draw in displays.items():
+        draw(ax=file_axes()).figure_.savefig(folder / name, dpi=120)
+    return [str(folder / name) for name in displays]
 
 
 def report(
