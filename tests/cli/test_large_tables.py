@@ -12,14 +12,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ordinalgp import OrdinalGPClassifier, load
-from ordinalgp.cli.progress import ProgressView
+from ordinalgp.cli.show import ProgressView
 from ordinalgp.many_rows.settings import ManyRowsSettings
-from ordinalgp.tables.cells import BadRows
-from ordinalgp.tables.encoding import learn, parse_columns
-from ordinalgp.tables.large import BatchSettings, encode_file
-from ordinalgp.tables.reading import read_table
-from ordinalgp.tables.source import Source
-from ordinalgp.tables.target import read_target
+from ordinalgp.tables.encoding import learn, parse_columns, read_target
+from ordinalgp.tables.files import TableFile
+from ordinalgp.tables.training import BatchSettings, Source, encode_file
 
 pd = pytest.importorskip("pandas", reason="tables are an extra")
 pytest.importorskip("pyarrow", reason="tables are an extra")
@@ -83,9 +80,9 @@ def test_batches_give_the_model_of_the_whole_table(table, tmp_path):
 
 
 def test_the_encoding_is_that_of_all_rows(table, tmp_path):
-    source = Source(table, "grade", ["low", "mid", "high"])
-    encoded = encode_file(source, BadRows(), tmp_path, lambda text: None, BATCHES)
-    everything = read_table(table, BadRows())
+    source = Source(TableFile(table), "grade", ["low", "mid", "high"])
+    encoded = encode_file(source, tmp_path, lambda text: None, BATCHES)
+    everything = TableFile(table).read()
     features = everything.without(["grade"])
     whole = learn(parse_columns(features)[0])
     for got, expected in zip(encoded.encoder.columns, whole.columns, strict=True):
@@ -109,9 +106,9 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
         path, folder = tmp_path / f"{n}.parquet", tmp_path / str(n)
         folder.mkdir()
         make_table(n).to_parquet(path, row_group_size=400)
-        source = Source(path, "grade", ["low", "mid", "high"])
+        source = Source(TableFile(path), "grade", ["low", "mid", "high"])
         tracemalloc.start()
-        encode_file(source, BadRows(), folder, lambda text: None, settings)
+        encode_file(source, folder, lambda text: None, settings)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.25 * peaks[0]
@@ -182,9 +179,9 @@ SLEEPER = f"""
 import sys, time
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.cli.main import build
-from ordinalgp.cli.progress import ProgressView
+from ordinalgp.cli.show import ProgressView
 from ordinalgp.many_rows.settings import ManyRowsSettings
-from ordinalgp.tables.large import BatchSettings
+from ordinalgp.tables.training import BatchSettings
 show = ProgressView.show
 def wait(self, progress):
     show(self, progress)

@@ -31,7 +31,7 @@ from ordinalgp.plots import (
     RelevanceDisplay,
 )
 from ordinalgp.plots.base import colors_of
-from ordinalgp.plots.calibration import _interval
+from ordinalgp.plots.predictions import _interval
 
 plt = pytest.importorskip("matplotlib.pyplot")
 LEVELS = ["low", "middle", "high"]

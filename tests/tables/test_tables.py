@@ -18,17 +18,15 @@ from tests.table_cases import LEVELS, encoded, school, write_csv
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, BadRows, Table, as_table, number
-from ordinalgp.tables.encoding import kinds_of, learn, parse_columns
-from ordinalgp.tables.reading import Format, read_chunks, read_table
-from ordinalgp.tables.target import read_target
-from ordinalgp.tables.writing import table_writer
+from ordinalgp.tables.cells import BadInput, Table, as_table, number
+from ordinalgp.tables.encoding import kinds_of, learn, parse_columns, read_target
+from ordinalgp.tables.files import Format, TableFile, table_writer
 
 pd = pytest.importorskip("pandas")
 
 
 def read(path, **style):
-    return read_table(path, BadRows(), Format(**style))
+    return TableFile(path, Format(**style)).read()
 
 
 def cells(table):
@@ -90,7 +88,7 @@ def test_what_the_csv_module_writes_is_read(rows, chunk, zipped, tmp_path_factor
     content = buffer.getvalue().encode()
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     path.write_bytes(gzip.compress(content) if zipped else content)
-    found = list(read_chunks(path, BadRows(), Format(separator=","), rows=chunk))
+    found = list(TableFile(path, Format(separator=",")).chunks(chunk))
     assert all(len(table) <= chunk for table in found)
     gaps = {"", "NA", "N/A", "NaN", "nan", "NULL", "null", "?"}
     for place, name in enumerate(("first", "second", "third")):
@@ -139,7 +137,7 @@ def test_parquet_types(tmp_path):
         assert table.columns["code"].tolist() == ["y", "x", None]
         assert table.levels == {"flag": ["False", "True"], "level": ["high", "low"]}
         assert table.lines.tolist() == [1, 2, 3]
-    chunks = list(read_chunks(tmp_path / "t.parquet", BadRows(), rows=1))
+    chunks = list(TableFile(tmp_path / "t.parquet").chunks(1))
     assert [len(chunk) for chunk in chunks] == [1, 1, 1]
     assert [chunk.lines[0] for chunk in chunks] == [1, 2, 3]
     assert all(chunk.levels["level"] == ["high", "low"] for chunk in chunks)
@@ -334,14 +332,14 @@ def test_labels_of_every_kind_are_kept():
 
 def test_every_number_is_parsed_once(fitted, tmp_path, monkeypatch):
     from ordinalgp.tables import cells as module
-    from ordinalgp.tables.source import Source
+    from ordinalgp.tables.training import Source
 
     _, columns, grade = fitted
     parsed, parse = [], module.number
     monkeypatch.setattr(module, "number", lambda *given: parsed.append(given[0]) or parse(*given))
     numbers = {name: columns[name] for name in ("hours", "sleep")}
     path = write_csv(tmp_path / "t.csv", numbers | {"grade": [int(g) for g in grade]})
-    X, y, _ = Source(path, "grade").read(BadRows())
+    X, y, _ = Source(TableFile(path), "grade").read()
     model = TableModel(OrdinalGPClassifier(optimizer=None)).fit(X, y)
     assert model.encoder_.features == ["hours", "hours missing", "sleep"]
     assert len(parsed) == 3 * 48 - columns["hours"].count(None)

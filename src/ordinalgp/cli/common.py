@@ -1,12 +1,11 @@
 """Options, messages and plain errors that the commands share."""
 
 import csv
-import functools
 import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,7 +16,7 @@ from rich.console import Console
 import ordinalgp
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows
-from ordinalgp.tables.reading import Format, TableFile
+from ordinalgp.tables.files import Format, TableFile
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Separator = Annotated[
@@ -28,26 +27,25 @@ Encoding = Annotated[str, typer.Option(help="Encoding of text files.")]
 OnBadRows = Annotated[
     str,
     typer.Option(
-        "--on-bad-rows",
         metavar="error|skip",
         help="Rows with unreadable cells: stop and name them, or skip and count them.",
     ),
 ]
 
 
-def command(app: typer.Typer, name: str, example: str) -> Callable[..., Any]:
-    """Add a command whose errors are a plain message and exit code 2."""
+def one_of(allowed: Sequence[str], text: str) -> Any:
+    """Option whose value is one of several words."""
+    return typer.Option(metavar="|".join(allowed), help=text)
 
-    def add(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> None:
-            with plain_errors():
-                function(*args, **kwargs)
 
-        app.command(name, epilog=f"Example: {example}")(run)
-        return function
+def output(text: str) -> Any:
+    """Option with the file or folder to write."""
+    return typer.Option("--output", "-o", help=text)
 
-    return add
+
+def names(text: str) -> Any:
+    """Option with comma-separated names of columns."""
+    return typer.Option(metavar="NAME,...", help=text)
 
 
 @contextmanager
@@ -83,10 +81,10 @@ def print_json(result: Any) -> None:
     print(json.dumps(result, ensure_ascii=False, allow_nan=False))
 
 
-def words(given: Sequence[str] | None) -> list[str]:
+def words(given: Sequence[str] | None) -> tuple[str, ...]:
     """Split comma-separated options, given once or several times; quotes protect commas."""
-    found = [word.strip() for row in csv.reader(given or [], skipinitialspace=True) for word in row]
-    return [word for word in found if word]
+    found = (word.strip() for row in csv.reader(given or [], skipinitialspace=True) for word in row)
+    return tuple(word for word in found if word)
 
 
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from textwrap import fill
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.progress import track
 from rich.text import Text
 from sklearn.dummy import DummyClassifier
@@ -21,31 +20,22 @@ from sklearn.preprocessing import StandardScaler
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
-from ordinalgp.cli.predict import predictions
+from ordinalgp.cli.saved_model import predictions
 from ordinalgp.cli.show import print_summary, score_grid
 from ordinalgp.datasets import DemoData, load_demo
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadRows
-from ordinalgp.tables.reading import Format, TableFile
+from ordinalgp.tables.files import Rows, TableFile, table_writer
 from ordinalgp.tables.summary import SCORES, scores, summarise
-from ordinalgp.tables.writing import table_writer
+from ordinalgp.validation.labels import class_positions
 
 SPLITS = 5
 _SHADES, _ASCII_SHADES = "░▒▓█", ".:o#"
 _BAR_WIDTH = 44
-Columns = dict[str, list[Any]]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    common.command(app, "demo", "ordinalgp demo -o demo-output")(demo)
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the results.")] = Path(
-        "demo-output"
-    ),
+    output: Annotated[Path, common.output("Folder for the results.")] = Path("demo-output"),
     as_json: common.Json = False,
 ) -> None:
     """Fit, compare, predict and report on real data that come with scikit-learn.
@@ -77,7 +67,7 @@ def demo(
     print(f"\nDone in {seconds:.0f} s.")
 
 
-def columns(data: DemoData, rows: IntArray) -> Columns:
+def columns(data: DemoData, rows: IntArray) -> Rows:
     """Some rows of the data as a table."""
     return {name: data.X[rows, at].tolist() for at, name in enumerate(data.feature_names)}
 
@@ -107,18 +97,16 @@ def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, Flo
         "GP, Laplace": lambda a, b: _predict_gp(data, a, b, "laplace"),
         "GP, EP": lambda a, b: _predict_gp(data, a, b, "ep"),
     }
-    rank = {level: at for at, level in enumerate(data.categories)}
-    codes = np.array([rank[level] for level in data.y.tolist()], dtype=np.intp)
-    results: dict[str, list[list[float]]] = {name: [] for name in models}
+    codes = class_positions(np.array(data.categories), data.y)
     screen = common.console()
     hidden = quiet or not screen.is_terminal
     # Even a bar that is hidden prints an empty line, up to rich 14.0.
     shown = splits if hidden else track(splits, "Fitting", console=screen, transient=True)
-    for train, held in shown:
-        for name, predict in models.items():
-            found = scores(codes[held], predict(train, held))
-            results[name].append(list(found.values()))
-    return {name: np.array(rows) for name, rows in results.items()}
+    found = [
+        [list(scores(codes[held], predict(train, held)).values()) for predict in models.values()]
+        for train, held in shown
+    ]
+    return dict(zip(models, np.array(found).swapaxes(0, 1), strict=True))
 
 
 def _heading(text: str) -> None:
@@ -158,9 +146,8 @@ def _print_examples(model: TableModel, data: DemoData, held: IntArray, n: int = 
     fancy = (sys.stdout.encoding or "").lower().startswith("utf")
     shades = _SHADES if fancy else _ASCII_SHADES
     p, truth = model.category_proba(columns(data, held[:n])), data.y[held[:n]]
-    print(
-        "   ".join(f"{shade} {name}" for shade, name in zip(shades, data.categories, strict=True))
-    )
+    named = zip(shades, data.categories, strict=True)
+    print("   ".join(f"{shade} {name}" for shade, name in named))
     print(f"\n{'true':<10}{'predicted':<11}{'probabilities':<{_BAR_WIDTH}}  of the true")
     for row, level in zip(p, truth, strict=True):
         edges = np.rint(_BAR_WIDTH * np.concatenate([[0.0], np.cumsum(row)])).astype(int)
@@ -178,7 +165,7 @@ def _keep(model: TableModel, data: DemoData, train: IntArray, held: IntArray, to
             writer.write(columns(data, rows) | {"stage": data.y[rows].tolist()})
     model.save(to / "model.ogp")
     with table_writer(to / "predictions.csv") as writer:
-        for chunk in predictions(model, TableFile(to / "test.csv", Format(), BadRows()), ["stage"]):
+        for chunk in predictions(model, TableFile(to / "test.csv"), ["stage"]):
             writer.write(chunk)
     write_report(model, to / "report.html")
 

@@ -14,16 +14,13 @@ import typer
 
 import ordinalgp
 from ordinalgp.cli import common
-from ordinalgp.cli.progress import showing_progress
-from ordinalgp.cli.show import print_summary
+from ordinalgp.cli.show import print_summary, showing_progress
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadRows
 from ordinalgp.tables.encoding import NumberColumn
-from ordinalgp.tables.large import BatchSettings, encode_file
 from ordinalgp.tables.model import KERNELS
-from ordinalgp.tables.source import Source
 from ordinalgp.tables.summary import summarise
+from ordinalgp.tables.training import BatchSettings, Source, encode_file
 
 DECISIONS = ("mode", "median", "mean")
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -35,37 +32,31 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 """words for ``--model``: estimator, and parameters that the word fixes"""
 _SPARSE_KERNELS = {"rbf": "gaussian", "exponential": "exponential", "auto": "auto"}
 
-TableFile = Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")]
+Words = list[str] | None
+Table = Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")]
 Target = Annotated[str, typer.Option("--target", "-t", help="Column with the levels.")]
 Categories = Annotated[
-    list[str] | None,
-    typer.Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest."),
+    Words, typer.Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest.")
 ]
 Kernel = Annotated[
     str | None,
-    typer.Option(
-        metavar="|".join((*KERNELS, "auto")),
-        help="rbf: one length scale; ard: one per feature, which shows the columns that matter "
+    common.one_of(
+        (*KERNELS, "auto"),
+        "rbf: one length scale; ard: one per feature, which shows the columns that matter "
         "(default); linear; exponential: functions with kinks. "
         "For sparse: rbf, exponential, or auto, the better of the two (default).",
     ),
 ]
 Decision = Annotated[
     str,
-    typer.Option(
-        metavar="|".join(DECISIONS),
-        help="Level to predict: the most probable one, the median, or the one nearest the mean.",
+    common.one_of(
+        DECISIONS,
+        "Level to predict: the most probable one, the median, or the one nearest the mean.",
     ),
 ]
-Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Columns to leave out.")]
-Nominal = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME,...", help="Columns to treat as nominal, whatever they look like."),
-]
-Numeric = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME,...", help="Columns to treat as numbers, whatever they look like."),
-]
+Drop = Annotated[Words, common.names("Columns to leave out.")]
+Nominal = Annotated[Words, common.names("Columns to treat as nominal, whatever they look like.")]
+Numeric = Annotated[Words, common.names("Columns to treat as numbers, whatever they look like.")]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
@@ -75,17 +66,11 @@ Checkpoint = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    example = "ordinalgp fit grades.csv --target grade --categories low,mid,high -o model.ogp"
-    common.command(app, "fit", example)(fit)
-
-
 def fit(
     context: typer.Context,
-    table: TableFile,
+    table: Table,
     target: Target,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Model file.")] = Path("model.ogp"),
+    output: Annotated[Path, common.output("Model file.")] = Path("model.ogp"),
     categories: Categories = None,
     model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "gp",
     kernel: Kernel = None,
@@ -109,25 +94,23 @@ def fit(
     """
     started = time.perf_counter()
     common.check_choice("--decision", decision, DECISIONS)
-    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
-    rows = file.bad
     source = Source(
-        table,
+        common.table_file(table, on_bad_rows, separator, decimal, encoding),
         target,
         common.words(categories) or None,
-        tuple(common.words(drop)),
-        tuple(common.words(nominal)),
-        tuple(common.words(numeric)),
-        file.style,
+        *map(common.words, (drop, nominal, numeric)),
     )
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
+    kinds = {"nominal": source.nominal, "numeric": source.numeric}
+    unfitted = TableModel(classifier, kernel=word, target=target, **kinds)
     batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
     if batches.is_large(table) and "inducing" in classifier.get_params():
         classifier.set_params(checkpoint=checkpoint)
-        fitted = fit_large(source, rows, classifier, word, output, batches)
+        fitted = _fit_large(unfitted, source, output, batches)
     else:
-        fitted = fit_small(source, rows, classifier, word)
-    _finish(fitted, source, rows, output, started, as_json)
+        fitted = _fit_small(unfitted, source)
+    fitted.save(output)
+    _tell(fitted, source, output, time.perf_counter() - started, as_json)
 
 
 def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str | None]:
@@ -144,50 +127,40 @@ def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str |
     return getattr(ordinalgp, cls)(**fixed, **options), word
 
 
-def _finish(
-    fitted: TableModel, source: Source, rows: BadRows, output: Path, started: float, as_json: bool
-) -> None:
-    """Save the model and print a summary."""
-    fitted.save(output)
-    seconds = time.perf_counter() - started
-    common.tell_skipped(rows)
-    _tell_counters(fitted)
-    summary, dropped = summarise(fitted), list(source.drop)
-    if as_json:
-        told = {"skipped_rows": rows.skipped, "dropped_columns": dropped, "seconds": seconds}
-        common.print_json(summary | told | {"output": str(output)})
-        return
-    print_summary(summary, dropped=dropped)
-    print(f"\nSaved in {output} after {seconds:.1f} s.")
-
-
-def fit_small(source: Source, rows: BadRows, classifier: Any, kernel: str | None) -> TableModel:
+def _fit_small(model: TableModel, source: Source) -> TableModel:
     """Fit a table that is read as a whole."""
-    X, y, order = source.read(rows)
-    classifier.set_params(categories=order)
-    model = TableModel(classifier, kernel=kernel, **_columns(source))
+    X, y, order = source.read()
+    model.classifier.set_params(categories=order)
     with threads_for(len(X)), showing_progress():
-        return model.fit(X, y, decimal=source.style.decimal)
+        return model.fit(X, y, decimal=source.file.style.decimal)
 
 
-def fit_large(
-    source: Source,
-    rows: BadRows,
-    classifier: Any,
-    kernel: str | None,
-    output: Path,
-    settings: BatchSettings,
+def _fit_large(
+    model: TableModel, source: Source, output: Path, settings: BatchSettings
 ) -> TableModel:
     """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
     scratch = tempfile.TemporaryDirectory(dir=output.absolute().parent)
-    with _stoppable(classifier), scratch as folder, showing_progress():
-        encoded = encode_file(source, rows, Path(folder), common.note, settings)
-        classifier.set_params(categories=encoded.categories, n_jobs=-1)
-        model = TableModel(classifier, kernel=kernel, **_columns(source))
+    with _stoppable(model.classifier), scratch as folder, showing_progress():
+        encoded = encode_file(source, Path(folder), common.note, settings)
+        model.classifier.set_params(categories=encoded.categories, n_jobs=-1)
         model.fit_chunks(encoded)
     for fitted in (model.classifier, model.classifier_):
         fitted.set_params(checkpoint=None, n_jobs=None)
     return model
+
+
+def _tell(model: TableModel, source: Source, output: Path, seconds: float, as_json: bool) -> None:
+    """Print a summary."""
+    bad = source.file.bad
+    common.tell_skipped(bad)
+    _tell_counters(model)
+    summary, dropped = summarise(model), list(source.drop)
+    if as_json:
+        told = {"skipped_rows": bad.skipped, "dropped_columns": dropped, "seconds": seconds}
+        common.print_json(summary | told | {"output": str(output)})
+        return
+    print_summary(summary, dropped=dropped)
+    print(f"\nSaved in {output} after {seconds:.1f} s.")
 
 
 @contextmanager
@@ -205,10 +178,6 @@ def _stoppable(classifier: Any) -> Iterator[None]:
             told = f"the same command resumes from {folder}"
         common.note(f"\nInterrupted: {told}.")
         raise typer.Exit(130) from None
-
-
-def _columns(source: Source) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in ("target", "nominal", "numeric")}
 
 
 def _tell_counters(model: TableModel) -> None:

@@ -12,7 +12,11 @@ def build() -> Any:
     """The application with all of its commands."""
     import typer
 
-    from ordinalgp.cli import demo, evaluate, fit, predict, rank, report
+    from ordinalgp.cli.common import plain_errors
+    from ordinalgp.cli.demo import demo
+    from ordinalgp.cli.fit import fit
+    from ordinalgp.cli.rank import rank
+    from ordinalgp.cli.saved_model import evaluate, predict, report
 
     app = typer.Typer(
         name="ordinalgp",
@@ -36,8 +40,16 @@ def build() -> Any:
     def _options(version: Annotated[bool, told] = False) -> None:
         """Gaussian processes for ordered outcomes: grades, ratings, stages."""
 
-    for module in (demo, fit, predict, evaluate, rank, report):  # in the order of --help
-        module.register(app)
+    examples: dict[Any, str] = {  # in the order of --help
+        demo: "demo -o demo-output",
+        fit: "fit grades.csv --target grade --categories low,mid,high -o model.ogp",
+        predict: "predict model.ogp new.csv -o predictions.csv",
+        evaluate: "evaluate model.ogp test.csv --plots plots",
+        rank: "rank items.csv comparisons.csv -o ranking.csv",
+        report: "report model.ogp -o report.html",
+    }
+    for command, example in examples.items():
+        app.command(epilog=f"Example: ordinalgp {example}")(plain_errors()(command))
     return app
 
 

@@ -1,6 +1,8 @@
 """``ordinalgp rank``: rank items from comparisons of pairs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,14 +13,12 @@ from rich.text import Text
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
-from ordinalgp.cli.progress import showing_progress
-from ordinalgp.cli.show import grid
+from ordinalgp.cli.show import grid, showing_progress
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
-from ordinalgp.tables.encoding import learn, parse_columns
+from ordinalgp.tables.encoding import learn, parse_columns, read_target
+from ordinalgp.tables.files import Rows, TableFile, records, table_writer
 from ordinalgp.tables.model import KERNELS, kernel_named
-from ordinalgp.tables.target import read_target
-from ordinalgp.tables.writing import Rows, table_writer
 
 _MOST_SHOWN = 10  # items printed
 
@@ -26,7 +26,7 @@ Items = Annotated[Path, typer.Argument(help="File with one row per item: its nam
 Comparisons = Annotated[
     Path, typer.Argument(help="File with one row per comparison: preferred item, other item.")
 ]
-Output = Annotated[Path | None, typer.Option("--output", "-o", help=".csv, .tsv or .parquet file.")]
+Output = Annotated[Path | None, common.output(".csv, .tsv or .parquet file.")]
 Name = Annotated[
     str | None, typer.Option(help="Column with the items' names (default: the first).")
 ]
@@ -45,17 +45,9 @@ Outcomes = Annotated[
     ),
 ]
 Kernel = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join((*KERNELS, "none")), help="Kernel over the features; none ignores them."
-    ),
+    str, common.one_of((*KERNELS, "none"), "Kernel over the features; none ignores them.")
 ]
-Drop = Annotated[list[str] | None, typer.Option(metavar="NAME,...", help="Features to leave out.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    common.command(app, "rank", "ordinalgp rank items.csv comparisons.csv -o ranking.csv")(rank)
+Drop = Annotated[list[str] | None, common.names("Features to leave out.")]
 
 
 def rank(
@@ -83,22 +75,21 @@ def rank(
     common.check_choice("--kernel", kernel, (*KERNELS, "none"))
     reading = on_bad_rows, separator, decimal, encoding
     item_file, pair_file = (common.table_file(path, *reading) for path in (items, comparisons))
-    of_items, of_pairs = item_file.bad, pair_file.bad
     table = item_file.read()
-    table, names = _named_items(table, _column(table, name, 0, items), of_items)
-    features = table.without([_column(table, name, 0, items), *common.words(drop)])
-    features, names, X = _features(features, names, kernel, decimal, of_items)
-    duels = pair_file.read()
+    key = _column(table, name, 0, items)
+    table, names = _named_items(table, key, item_file.bad)
+    names, X = _features(table.without([key, *common.words(drop)]), names, kernel, item_file)
+    duels, bad = pair_file.read(), pair_file.bad
     sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
-    pairs, outcomes, order = _pairs(duels, sides, names, outcome, common.words(levels), of_pairs)
+    pairs, outcomes, order = _pairs(duels, sides, names, outcome, common.words(levels), bad)
     start = "independent" if X is None else kernel_named(kernel, X.shape[1])
     model = ordinalgp.PreferenceGP(start, levels=order, random_state=0)
     known = names if X is None else X
     with threads_for(len(names)), showing_progress():
         model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)
         ranked = _rows(names, model.rank(known))
-    common.tell_skipped(of_items)
-    common.tell_skipped(of_pairs)
+    common.tell_skipped(item_file.bad)
+    common.tell_skipped(bad)
     _tell(model, ranked, len(pairs), output, as_json)
 
 
@@ -127,20 +118,20 @@ def _named_items(table: Table, column: str, rows: BadRows) -> tuple[Table, list[
 
 
 def _features(
-    table: Table, names: list[str], kernel: str, decimal: str, rows: BadRows
-) -> tuple[Table, list[str], FloatArray | None]:
-    """Encoded features, or None if there are none to use."""
+    table: Table, names: list[str], kernel: str, file: TableFile
+) -> tuple[list[str], FloatArray | None]:
+    """Items without those of bad rows, and encoded features, or None if there are none to use."""
     if kernel == "none" or not table.columns:
-        return table, names, None
-    parsed, bad = parse_columns(table, decimal=decimal)
-    good = rows.drop(table, bad)
-    kept = [item for item, fine in zip(names, good.tolist(), strict=True) if fine]
+        return names, None
+    parsed, bad = parse_columns(table, decimal=file.style.decimal)
+    good = file.bad.drop(table, bad)
+    kept = list(compress(names, good))
     parsed = parsed.take(good)
     encoder = learn(parsed)
     for column in encoder.columns:
         filled = f"; {column.missing} missing -> {column.filler}" if column.missing else ""
         common.note(f"Feature {column.name}: {column.rule}{filled}")
-    return parsed, kept, encoder.encode(parsed)[0]
+    return kept, encoder.encode(parsed)[0]
 
 
 def _pairs(
@@ -148,7 +139,7 @@ def _pairs(
     sides: list[str],
     names: list[str],
     outcome: str | None,
-    levels: list[str],
+    levels: Sequence[str],
     rows: BadRows,
 ) -> tuple[IntArray, Any, list[Any] | None]:
     """Row numbers of the items compared, outcomes and their order, without bad rows."""
@@ -188,10 +179,7 @@ def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bo
         with table_writer(output) as writer:
             writer.write(rows)
     if as_json:
-        listed = [
-            dict(zip(rows, values, strict=True)) for values in zip(*rows.values(), strict=True)
-        ]
-        told = {"comparisons": n_pairs, "noise": float(model.noise_), "ranking": listed}
+        told = {"comparisons": n_pairs, "noise": float(model.noise_), "ranking": records(rows)}
         evidence = {"log_evidence": float(model.log_marginal_likelihood_value_)}
         common.print_json(told | evidence | {"converged": bool(model.converged_)})
         return

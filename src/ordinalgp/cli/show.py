@@ -1,18 +1,26 @@
-"""Printed tables of results."""
+"""Printed tables of results, and the progress of fits."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from textwrap import fill
 from typing import Any, Literal
 
 from rich import box
+from rich.console import Console
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from ordinalgp.cli.common import console
+from ordinalgp.runtime.progress import STEP_NAMES, Progress, Stage, listening
 from ordinalgp.tables.summary import RULE, SCORES
 
 _BAR = 8  # characters of the longest bar
 _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
+_BARS = "▁▂▃▄▅▆▇█"
+_MOST_BARS = 24  # the line fits into 80 characters
 
 
 def grid(*columns: str, left: int = 1) -> Table:
@@ -93,3 +101,67 @@ def print_scores(results: dict[str, dict[str, float]]) -> None:
     for name, values in results.items():
         table.add_row(Text(named.get(name, name)), *(f"{values[score]:.3f}" for score in SCORES))
     console().print(table)
+
+
+@dataclass(eq=False)
+class ProgressView:
+    """Draws the progress of one stage after the other.
+
+    Passes over many rows take long, so each is a line of its own. Of other stages a terminal shows
+    the current one live; elsewhere :meth:`finish` prints one line per stage.
+    """
+
+    console: Console
+    live: Live | None
+    values: dict[Stage, list[float]] = field(default_factory=dict)
+    """objective after every step of the last run of a stage"""
+
+    def show(self, progress: Progress) -> None:
+        """Show one step."""
+        if progress.stage == "pass":
+            number = f"pass {progress.step}: " if progress.total is None else ""  # a whole pass
+            self._print(number + progress.text)
+            return
+        if progress.step == 1 and not progress.done:  # a new run of the stage
+            self.values[progress.stage] = []
+        values = self.values.setdefault(progress.stage, [])
+        if progress.value is None:
+            return
+        if not progress.done or progress.value not in values:  # the end repeats the best step
+            values.append(progress.value)
+        if self.live is not None:
+            self.live.update(_sparkline(progress, values))
+
+    def finish(self) -> None:
+        """Print the first and the best objective of each stage, unless they were shown live."""
+        for stage, values in self.values.items():
+            if values and self.live is None:
+                counted = f"{len(values)} {STEP_NAMES[stage]}s"
+                self._print(f"log evidence {values[0]:.3f} -> {max(values):.3f} in {counted}")
+
+    def _print(self, line: str) -> None:
+        # Not wrapped: a log is searched line by line.
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _sparkline(progress: Progress, values: list[float]) -> Text:
+    shown, best = values[-_MOST_BARS:], max(values)
+    low = min(shown)
+    steps = [int(7 * (v - low) / (best - low)) if best > low else 7 for v in shown]
+    line = Text(f"log evidence {best:12.3f}  ", style="bold")
+    line.append("".join(_BARS[step] for step in steps), style="cyan")
+    counted = f"  {len(values)} {STEP_NAMES[progress.stage]}s, {progress.seconds:.1f} s"
+    return line.append(counted, style="dim")
+
+
+@contextmanager
+def showing_progress() -> Iterator[None]:
+    """Show the progress of every fit inside the ``with`` block on the error stream."""
+    console = Console(file=sys.stderr)
+    live = None
+    if console.is_terminal:
+        live = Live(console=console, redirect_stdout=False, redirect_stderr=False)
+    view = ProgressView(console, live)
+    with live or nullcontext(), listening(view.show):
+        yield
+    view.finish()

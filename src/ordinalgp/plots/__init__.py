@@ -5,18 +5,15 @@ Models may be the last step of a pipeline: axes then show the inputs of the pipe
 Levels differ in lightness and in marker, so that they differ in print and for colour-blind readers.
 """
 
-from ordinalgp.plots.calibration import CalibrationDisplay
-from ordinalgp.plots.comparisons import (
-    ComparisonCurveDisplay,
-    ComparisonDisplay,
-    RankingDisplay,
+from ordinalgp.plots.comparisons import ComparisonCurveDisplay, ComparisonDisplay, RankingDisplay
+from ordinalgp.plots.hyperparameters import EvidenceDisplay, RelevanceDisplay
+from ordinalgp.plots.latent import (
+    ContourDisplay,
+    LatentDisplay,
+    PosteriorDisplay,
+    RelevanceVectorsDisplay,
 )
-from ordinalgp.plots.confusion import ConfusionDisplay
-from ordinalgp.plots.contour import ContourDisplay, RelevanceVectorsDisplay
-from ordinalgp.plots.evidence import EvidenceDisplay
-from ordinalgp.plots.latent import LatentDisplay
-from ordinalgp.plots.posterior import PosteriorDisplay
-from ordinalgp.plots.relevance import RelevanceDisplay
+from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay
 
 __all__ = [
     "CalibrationDisplay",

@@ -5,22 +5,21 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.plots.base import Display, like, pyplot, rows_of
+from ordinalgp.plots.base import Display, like, percent, pyplot, rows_of
 from ordinalgp.preference.comparisons import check_comparisons, check_items, encode_outcomes
 
-__all__ = ["ComparisonCurveDisplay", "ComparisonDisplay", "RankingDisplay"]
 
-
-def _item_names(names: Any, items: NDArray[Any]) -> list[str]:
-    """Names of ranked ``items``, which are rows where items have no names of their own."""
-    chosen = items if names is None else np.asarray(names, dtype=object)[items]
-    return [str(name) for name in chosen]
+def _best(estimator: Any, X: Any, names: Any, n_best: int) -> tuple[Any, IntArray, list[str]]:
+    """Ranking of all items, and rows and names of the best ones."""
+    ranking = estimator.rank(X)
+    top = ranking.order[:n_best]
+    chosen = ranking.items[:n_best] if names is None else np.asarray(names, dtype=object)[top]
+    return ranking, top, [str(name) for name in chosen]
 
 
 @dataclass(eq=False)
@@ -84,14 +83,11 @@ class RankingDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        pyplot()
-        ranking = estimator.rank(X)
+        ranking, top, shown = _best(estimator, X, names, n_best)
         mean, covariance = estimator.latent_mean_and_covariance(X)
-        top = ranking.order[:n_best]
         centre = np.eye(len(mean))[top] - 1 / len(mean)
         sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centre, covariance, centre), 0.0))
         width = ndtri(0.5 + coverage / 2) * sd
-        shown = _item_names(names, ranking.items[:n_best] if names is None else top)
         relative = mean[top] - mean.mean()
         return cls(shown, relative, width, ranking.best_proba[:n_best], coverage).plot(ax=ax)
 
@@ -101,7 +97,7 @@ class RankingDisplay(Display):
         self.intervals_ = ax.errorbar(self.mean, place, xerr=self.half_width, **style)
         beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "small"}
         for row, p in enumerate(self.best_proba):
-            ax.text(1.01, row, f"{p:.0%}" if p >= 0.005 else "<1%", **beside)
+            ax.text(1.01, row, percent(p), **beside)
         ax.text(1.01, -0.9, "best", **beside)
         ax.set_yticks(place, self.names)
         ax.set_ylim(len(self.names) - 0.5, -0.5)
@@ -167,9 +163,8 @@ class ComparisonDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        pyplot()
-        ranking = estimator.rank(X)
-        levels, top = estimator.levels_.tolist(), ranking.order[:n_best]
+        ranking, top, shown = _best(estimator, X, names, n_best)
+        levels = estimator.levels_.tolist()
         if level is None:
             columns, word = slice(-(len(levels) // 2), None), "preferred"
         elif level in levels:
@@ -184,7 +179,6 @@ class ComparisonDisplay(Display):
         table = np.column_stack([1 - found, found]) if found.ndim == 1 else found
         proba = np.full((len(top), len(top)), np.nan)
         proba[apart] = table[:, columns].sum(axis=1)
-        shown = _item_names(names, ranking.items[:n_best] if names is None else top)
         return cls(shown, proba, word).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
@@ -262,7 +256,7 @@ class ComparisonCurveDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        pyplot()
+        pyplot()  # fails before the models are fitted
         names = check_items(X) if isinstance(estimator.kernel, str) else None
         n_items = len(np.asarray(X)) if names is None else len(names)
         pairs = check_comparisons(comparisons, n_items, names)

@@ -1,23 +1,30 @@
-"""Page of a report, made from a template."""
+"""Page of a report, made from a template: summary, plots, and how to read them."""
 
+import io
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from inspect import signature
 from os import PathLike
 from pprint import pformat
 from typing import Any
 
+import numpy as np
+
 import ordinalgp
+from ordinalgp import plots
+from ordinalgp.decisions import decide
+from ordinalgp.plots.base import file_axes, pyplot
+from ordinalgp.runtime.extras import import_extra
 from ordinalgp.runtime.files import whole_file
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.summary import RULE, SCORES, summarise
+from ordinalgp.tables.cells import Table, objects
+from ordinalgp.tables.encoding import NumberColumn
+from ordinalgp.tables.summary import RULE, SCORES, relevance, summarise
 
-MEANING = {
-    "zero_one_error": "share of rows whose most probable level is not the true one",
-    "absolute_error": "mean distance between the median level and the true one, in levels",
-    "ranked_probability_score": "squared error of the cumulative probabilities; distant levels "
-    "cost more",
-    "log_score": "minus the log probability of the true level",
-}
+_GRID_POINTS = 60  # along each axis of the contour
 
 
 def report_html(model: TableModel) -> str:
@@ -33,30 +40,20 @@ def report_html(model: TableModel) -> str:
     str
         HTML with all plots inside.
     """
-    try:
-        from jinja2 import Environment, StrictUndefined
-    except ImportError as error:
-        raise ImportError(
-            "Reports need jinja2, which cannot be imported. "
-            "Install it with: pip install 'ordinalgp[report]'"
-        ) from error
-    from ordinalgp.report.figures import figures
-
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    jinja2 = import_extra("jinja2", "Reports need", "report")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = files("ordinalgp.report").joinpath("report.html.j2").read_text(encoding="utf-8")
-    pictures = figures(model)
+    numbers = _numbers_by_relevance(model)[:2]
     return environment.from_string(template).render(
         summary=summarise(model),
-        figures={
-            section: [figure for figure in pictures if figure.section == section]
-            for section in ("levels", "quality", "columns", "search")
-        },
+        figures=dict(_figures(model, numbers)),
+        shown=[column.name for column in numbers],
+        stepwise=hasattr(model.classifier_, "evidence_moves_"),
         scores=SCORES,
-        meaning=MEANING,
         rule=RULE,
-        python=python_code(model),
+        python=_python(model),
         version=ordinalgp.__version__,
     )
 
@@ -76,27 +73,18 @@ def write_report(model: TableModel, path: str | PathLike[str]) -> None:
         file.write(page)
 
 
-def python_code(model: TableModel) -> str:
-    """Python code that fits the same model to the same table."""
+def _python(model: TableModel) -> dict[str, str]:
+    """Parts of the Python code that fits the same model to the same table."""
     classifier = model.classifier if model.classifier is not None else model.classifier_
-    name, columns = type(classifier).__name__, [c.name for c in model.encoder_.columns]
-    target = model.target if model.target is not None else "target"
+    columns = [column.name for column in model.encoder_.columns]
     kept = {"kernel": model.kernel, "nominal": list(model.nominal), "numeric": list(model.numeric)}
-    options = "".join(f", {key}={value!r}" for key, value in kept.items() if value)
-    return "\n".join(
-        [
-            "import pandas as pd",
-            f"from ordinalgp import {name}",
-            "from ordinalgp.tables import TableModel",
-            "",
-            'table = pd.read_csv("table.csv", keep_default_na=False)  # the table of ordinalgp fit',
-            f"columns = {pformat(columns, width=76, compact=True)}",
-            f"classifier = {name}({_changed(classifier)})",
-            f"model = TableModel(classifier{options}, target={target!r})",
-            f"model.fit(table[columns], table[{target!r}])",
-            "print(model.category_proba(table[columns]))",
-        ]
-    )
+    return {
+        "name": type(classifier).__name__,
+        "parameters": _changed(classifier),
+        "columns": pformat(columns, width=76, compact=True),
+        "options": "".join(f", {key}={value!r}" for key, value in kept.items() if value),
+        "target": repr(model.target if model.target is not None else "target"),
+    }
 
 
 def _changed(estimator: Any) -> str:
@@ -105,3 +93,122 @@ def _changed(estimator: Any) -> str:
     params = estimator.get_params(deep=False)
     changed = {k: v for k, v in params.items() if repr(v) != repr(defaults[k])}
     return ", ".join(f"{name}={value!r}" for name, value in changed.items())
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A plot with its alternative text."""
+
+    alt: str
+    draw: Callable[..., Any]
+    """draws on the axes ``ax``"""
+
+    @property
+    def source(self) -> str:
+        """The plot as a data address."""
+        style = {"font.size": 10.5, "svg.hashsalt": "ordinalgp", "axes.grid": False}
+        with pyplot().rc_context(style):
+            ax = file_axes((7.2, 4.3))
+            self.draw(ax=ax)
+            content = io.BytesIO()
+            # Without a date equal models make equal reports.
+            ax.figure.savefig(content, format="svg", metadata={"Date": None})
+        return "data:image/svg+xml;base64," + b64encode(content.getvalue()).decode("ascii")
+
+
+def _figures(model: TableModel, numbers: list[NumberColumn]) -> Iterator[tuple[str, Figure]]:
+    """Plots that the model has data for, by name."""
+    yield "latent", _latent(model)
+    if len(model.loo_proba_):
+        yield from _leave_one_out(model)
+    if (shares := relevance(model)) is not None:
+        yield "relevance", _relevance(shares)
+    if numbers:
+        yield "along", _along(model, numbers[0])
+    if len(numbers) > 1:
+        yield "over", _over(model, *numbers)
+    if len(getattr(model.classifier_, "evidence_path_", ())):
+        yield "search", _search(model.classifier_)
+
+
+def _numbers_by_relevance(model: TableModel) -> list[NumberColumn]:
+    """Numeric columns that vary, the most relevant first."""
+    shares = relevance(model) or {}
+    columns = [column for column in model.encoder_.columns if isinstance(column, NumberColumn)]
+    varied = [column for column in columns if column.low < column.high]
+    return sorted(varied, key=lambda column: -shares.get(column.name, 0.0))
+
+
+def _latent(model: TableModel) -> Figure:
+    y, moments = model.categories_[model.codes_], (model.latent_mean_, model.latent_variance_)
+    cuts = ", ".join(f"{cut:.2f}" for cut in model.thresholds_)
+    alt = f"Densities of the latent function for each level; thresholds at {cuts}."
+    return Figure(alt, partial(plots.LatentDisplay.from_moments, model.classifier_, *moments, y))
+
+
+def _leave_one_out(model: TableModel) -> Iterator[tuple[str, Figure]]:
+    levels, p = model.categories_, model.loo_proba_
+    y, mode = levels[model.codes_], decide(p, "mode")
+    off = np.abs(model.codes_ - mode)
+    alt = (
+        f"Leave-one-out confusion matrix: {np.mean(off == 0):.0%} correct, "
+        f"{np.mean(off == 1):.0%} off by one level, {np.mean(off > 1):.0%} by more."
+    )
+    confusion = partial(plots.ConfusionDisplay.from_predictions, y, levels[mode], levels)
+    yield "confusion", Figure(alt, confusion)
+    alt = "Calibration plot: predicted probability of {} against its observed frequency."
+    draw = partial(plots.CalibrationDisplay.from_predictions, y, p, levels)
+    yield "calibration", Figure(alt.format("each level"), draw)
+    cumulative = partial(draw, kind="cumulative")
+    yield "cumulative", Figure(alt.format("each level or a lower one"), cumulative)
+
+
+def _relevance(shares: dict[str, float]) -> Figure:
+    ranked = sorted(shares.items(), key=lambda item: -item[1])
+    told = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:8])
+    display = plots.RelevanceDisplay(np.array(list(shares.values())), list(shares))
+    return Figure(f"Relevance of the columns: {told}.", display.plot)
+
+
+def _along(model: TableModel, column: NumberColumn) -> Figure:
+    x = np.linspace(column.low, column.high, 200)
+    mean, var = model.latent_mean_and_variance(_typical(model, {column.name: x}))
+    parts = x, mean, np.sqrt(var), model.thresholds_, model.categories_, x[:0], None
+    return Figure(
+        f"Latent function along {column.name}: mean from {mean[0]:.2f} to {mean[-1]:.2f}.",
+        plots.PosteriorDisplay(*parts, column.name, "latent").plot,
+    )
+
+
+def _over(model: TableModel, first: NumberColumn, second: NumberColumn) -> Figure:
+    axes = (np.linspace(column.low, column.high, _GRID_POINTS) for column in (first, second))
+    x0, x1 = np.meshgrid(*axes)
+    table = _typical(model, {first.name: x0.ravel(), second.name: x1.ravel()})
+    mean, _ = model.latent_mean_and_variance(table)
+    surface = x0, x1, mean.reshape(x0.shape), model.thresholds_, model.categories_
+    shown = np.empty((0, 2)), None, [first.name, second.name]
+    return Figure(
+        f"Map of the latent mean over {first.name} and {second.name} with borders of levels.",
+        plots.ContourDisplay(*surface, *shown).plot,
+    )
+
+
+def _typical(model: TableModel, given: dict[str, Any]) -> Table:
+    """Rows with some columns as given, and the others at the values that fill gaps."""
+    n = len(next(iter(given.values())))
+    columns = {
+        column.name: np.full(n, column.median)
+        if isinstance(column, NumberColumn)
+        else objects([column.frequent] * n)
+        for column in model.encoder_.columns
+    }
+    return Table(columns | given, np.arange(1, n + 1), "row")
+
+
+def _search(classifier: Any) -> Figure:
+    path, moves = classifier.evidence_path_, getattr(classifier, "evidence_moves_", None)
+    what = "evaluations" if moves is None else "steps"
+    return Figure(
+        f"Log evidence over {len(path)} {what}, from {path[0]:.1f} to {path.max():.1f}.",
+        plots.EvidenceDisplay(np.asarray(path), moves).plot,
+    )

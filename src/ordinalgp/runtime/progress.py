@@ -84,7 +84,7 @@ def silent(progress: Progress) -> None:
 
 
 _ALWAYS_PRINTED = ("pass", "em", "model")  # steps that take long
-_NAMES = {
+STEP_NAMES: dict[Stage, str] = {
     "search": "evaluation",
     "pass": "pass",
     "em": "iteration",
@@ -95,7 +95,7 @@ _NAMES = {
 
 def _line(progress: Progress) -> str:
     number = f"{progress.step}" if progress.total is None else f"{progress.step}/{progress.total}"
-    parts = [f"{_NAMES[progress.stage]} {number}"]
+    parts = [f"{STEP_NAMES[progress.stage]} {number}"]
     if progress.value is not None:
         parts.append(f"objective {progress.value:.6f}")
     parts.append(f"{progress.seconds:.1f} s")

@@ -57,6 +57,12 @@ class Table:
         columns = {name: values for name, values in self.columns.items() if name not in gone}
         return replace(self, columns=columns)
 
+    def require(self, names: Iterable[str], complaint: str) -> None:
+        """Raise ``complaint``, which may use {name} and {columns}, if a column is missing."""
+        for name in names:
+            if name not in self.columns:
+                raise BadInput(complaint.format(name=repr(name), columns=", ".join(self.columns)))
+
     def bad_cells(self, column: str, bad: Any, reason: Callable[[Any], str]) -> list[BadCell]:
         """Cells of a column where the mask ``bad`` is true, each with its reason."""
         cells = self.columns[column]

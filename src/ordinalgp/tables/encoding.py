@@ -1,6 +1,6 @@
-"""Columns of a table as features: numbers scaled, nominal columns one-hot, gaps filled.
+"""Columns of a table as features, and its target as labels with the order of their levels.
 
-The rule, which the summary states and scikit-learn's transformers repeat:
+The rule for features, which the summary states and scikit-learn's transformers repeat:
 
 - gaps of a number are filled with the median; then the mean is subtracted and the result divided
   by the standard deviation (``SimpleImputer(strategy="median")``, ``StandardScaler()``);
@@ -12,7 +12,7 @@ The rule, which the summary states and scikit-learn's transformers repeat:
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,9 +24,12 @@ from ordinalgp.persistence import saved_as
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, texts
 
 _MOST_TEXTS = 50  # different texts in a column that is nominal by its look alone
+_MOST_LEVELS = 50  # different values of a target
 _SHOWN_VALUES = 8  # values of a nominal column that a message names
 
 Kind = Literal["number", "nominal"]
+Kinds = dict[str, Kind]
+Labels = tuple[NDArray[Any], list[Any] | None, list[BadCell]]
 Finite = Annotated[float, Axes("", *FINITE)]
 Count = Annotated[int, Axes(low=0)]
 
@@ -106,16 +109,10 @@ class NominalColumn:
     kind: ClassVar[Kind] = "nominal"
 
     @classmethod
-    def learn(cls, name: str, cells: NDArray[Any]) -> "NominalColumn":
-        """Take the values and the most frequent one from the training column."""
-        counts = Counter(cell for cell in cells.tolist() if cell is not None)
-        return cls.of_counts(name, counts, int(gaps(cells).sum()))
-
-    @classmethod
-    def of_counts(cls, name: str, counts: Counter[str], missing: int) -> "NominalColumn":
+    def learn(cls, name: str, counts: Counter[str | None]) -> "NominalColumn":
         """Take the values and the most frequent one, of several the first, from their counts."""
-        values = tuple(sorted(counts))
-        return cls(name, values, max(values, key=lambda value: counts[value]), missing)
+        values = tuple(sorted(value for value in counts if value is not None))
+        return cls(name, values, max(values, key=lambda value: counts[value]), counts[None])
 
     @property
     def features(self) -> list[str]:
@@ -191,11 +188,8 @@ class Encoder:
 
     def newly_missing(self, table: Table) -> dict[str, int]:
         """Columns without gaps in training that have some here, with their number."""
-        counts = {
-            column.name: int(gaps(table.columns[column.name]).sum())
-            for column in self.columns
-            if not column.missing
-        }
+        complete = [column.name for column in self.columns if not column.missing]
+        counts = {name: int(gaps(table.columns[name]).sum()) for name in complete}
         return {name: count for name, count in counts.items() if count}
 
     def check(self, n_features: int) -> None:
@@ -214,11 +208,7 @@ def parse_columns(
     A column is numeric if more than half of its cells that are not missing are numbers, or if it
     is named in ``numeric``; else, or if it is named in ``nominal``, it is nominal.
     """
-    unknown = [name for name in (*nominal, *numeric) if name not in table.columns]
-    if unknown:
-        raise BadInput(
-            f"There is no column {unknown[0]!r}. The columns are {', '.join(table.columns)}."
-        )
+    table.require((*nominal, *numeric), "There is no column {name}. The columns are {columns}.")
     columns: dict[str, NDArray[Any]] = {}
     bad: list[BadCell] = []
     for name, cells in table.columns.items():
@@ -229,7 +219,9 @@ def parse_columns(
         is_number = name in numeric or wrong.sum() < present.sum() / 2
         if is_number and name not in nominal:
             columns[name] = values
-            bad += table.bad_cells(name, wrong, _not_a_number)
+            bad += table.bad_cells(
+                name, wrong, lambda cell: f"{NumberColumn.reason(cell)} (or use --nominal)"
+            )
         else:
             columns[name] = texts(cells)
             if name not in nominal:
@@ -237,9 +229,7 @@ def parse_columns(
     return replace(table, columns=columns), bad
 
 
-def parse_as(
-    table: Table, kinds: dict[str, Kind], decimal: str = "."
-) -> tuple[Table, list[BadCell]]:
+def parse_as(table: Table, kinds: Kinds, decimal: str = ".") -> tuple[Table, list[BadCell]]:
     """Parse columns whose kinds are known; name the cells that hold no number."""
     columns: dict[str, NDArray[Any]] = {}
     bad: list[BadCell] = []
@@ -252,7 +242,7 @@ def parse_as(
     return replace(table, columns=columns), bad
 
 
-def kinds_of(parsed: Table) -> dict[str, Kind]:
+def kinds_of(parsed: Table) -> Kinds:
     """Kind of each column of a parsed table."""
     return {name: _kind(cells) for name, cells in parsed.columns.items()}
 
@@ -263,14 +253,13 @@ def _kind(cells: NDArray[Any]) -> Kind:
 
 def learn(parsed: Table) -> Encoder:
     """Learn the encoding of every column of a parsed table without bad cells."""
-    return Encoder(
-        tuple(
-            NominalColumn.learn(name, cells)
-            if _kind(cells) == "nominal"
-            else NumberColumn.learn(name, cells)
-            for name, cells in parsed.columns.items()
-        )
-    )
+    columns: list[Column] = [
+        NominalColumn.learn(name, Counter(cells.tolist()))
+        if _kind(cells) == "nominal"
+        else NumberColumn.learn(name, cells)
+        for name, cells in parsed.columns.items()
+    ]
+    return Encoder(tuple(columns))
 
 
 def _not_a_number(value: Any) -> str:
@@ -288,4 +277,77 @@ def _refuse_texts(name: str, cells: NDArray[Any], decimal: str) -> None:
         f"Column {name} has {len(different)} different texts in {len(cells)} rows, for example "
         f"{min(different)!r}.{hint} Leave it out with --drop {name}, or make a feature of each "
         f"with --nominal {name}."
+    )
+
+
+def read_target(
+    table: Table, target: str, categories: Sequence[Any] | None = None, decimal: str = "."
+) -> Labels:
+    """Labels of the column ``target``, the order of levels if one is declared, and bad cells.
+
+    The order is ``categories``, else that of the file, else (None) that of the numbers.
+    Labels of bad cells are placeholders.
+    """
+    table.require([target], "There is no target column {name}. The columns are {columns}.")
+    cells, order = table.columns[target], categories or table.levels.get(target)
+    if order is None:
+        return _own_order(table, target, decimal)
+    levels = _as_labels(order)
+    if isinstance(levels[0], str):
+        labels, wrong = texts(cells), np.zeros(len(cells), dtype=bool)
+        labels = np.where(gaps(cells), levels[0], labels).astype(str)
+    else:
+        labels, wrong = numbers(cells, decimal)
+    known = np.isin(labels, levels) & ~wrong
+    names = ", ".join(map(str, levels))
+    bad = _bad(table, target, ~known, f"is not a level ({names})")
+    labels = np.where(known, labels, levels[0])
+    return labels.astype(np.asarray(levels).dtype), levels, bad
+
+
+def _own_order(table: Table, target: str, decimal: str) -> tuple[Any, None, list[BadCell]]:
+    cells = table.columns[target]
+    labels, wrong = numbers(cells, decimal)
+    present = ~gaps(cells)
+    if not present.any():
+        raise BadInput(f"The target column {target} has no values at all.")
+    if 2 * wrong.sum() >= present.sum():
+        raise BadInput(_no_order(target, sorted(set(texts(cells[present]).tolist()))))
+    bad = _bad(table, target, wrong | ~present, "is not a number, as the other levels are")
+    fine = labels[~wrong & present]
+    if (n := len(np.unique(fine))) > _MOST_LEVELS:
+        raise BadInput(
+            f"The target column {target} has {n} different numbers, where a few ordered levels "
+            "are needed. Bin it into levels first."
+        )
+    whole = bool(np.all(fine % 1 == 0))
+    labels = np.where(wrong | ~present, fine[0], labels)
+    return labels.astype(np.int64) if whole else labels, None, bad
+
+
+def _as_labels(order: Sequence[Any]) -> list[Any]:
+    """Levels as numbers where all of them are, whole numbers where possible; else as texts."""
+    parsed = [number(str(level)) for level in order]
+    if any(value is None for value in parsed):
+        return [str(level) for level in order]
+    values = [float(value) for value in parsed if value is not None]
+    return [int(v) for v in values] if all(v == int(v) for v in values) else values
+
+
+def _bad(table: Table, target: str, where: Any, reason: str) -> list[BadCell]:
+    def explain(cell: Any) -> str:
+        if cell is None or cell != cell:
+            return "the target is missing"
+        return f"{cell!r} {reason}" if isinstance(cell, str) else f"{cell:g} {reason}"
+
+    return table.bad_cells(target, where | gaps(table.columns[target]), explain)
+
+
+def _no_order(target: str, found: list[str]) -> str:
+    if len(found) > _MOST_LEVELS:
+        return f"The target column {target} has {len(found)} different texts, too many for levels."
+    return (
+        f"The levels of {target} are texts without an order: {', '.join(found)}.\n"
+        "Name them from lowest to highest, for example (put them into the right order):\n"
+        f"  --categories {','.join(found)}"
     )

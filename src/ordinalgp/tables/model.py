@@ -17,7 +17,7 @@ from ordinalgp.kernels import ARDLinear, Exponential
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.tables.cells import BadRows, as_table
 from ordinalgp.tables.encoding import Encoder, learn, parse_columns
-from ordinalgp.tables.large import EncodedFile
+from ordinalgp.tables.training import EncodedFile
 from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_option
 
@@ -84,6 +84,16 @@ class TableModel(BaseEstimator):
         The fitted classifier, on encoded features.
     encoder_ : Encoder
         The encoding of each column.
+    categories_ : ndarray of shape (n_categories,)
+        All levels in rank order.
+    classes_ : ndarray of shape (n_classes,)
+        Observed levels, sorted as scikit-learn sorts them.
+    likelihood_ : likelihood
+        Ordinal likelihood with its parameters found.
+    thresholds_ : ndarray of shape (n_categories - 1,)
+        Cuts between consecutive levels, on the latent scale.
+    noise_ : float
+        Standard deviation of the noise added to the latent function.
     spread_ : ndarray of shape (n_features,)
         Standard deviation of each encoded feature in training.
     codes_ : ndarray of shape (n_samples,)
@@ -152,7 +162,14 @@ class TableModel(BaseEstimator):
         classifier = self._unfitted(features.shape[1]).fit(features, y)
         codes = class_positions(classifier.categories_, np.asarray(y))
         counts = np.bincount(codes, minlength=len(classifier.categories_)).astype(np.intp)
-        self._keep(_result(classifier, encoder, features, codes, counts, leave_one_out=True))
+        loo = np.zeros((0, len(counts)))
+        if hasattr(classifier, "loo_proba"):
+            loo = np.zeros((len(features), len(counts)))
+            observed = class_positions(classifier.categories_, classifier.classes_)
+            loo[:, observed] = classifier.loo_proba()
+        mean, var = classifier.latent_mean_and_variance(features)
+        spread = features.std(axis=0)
+        self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
         return self
 
     def fit_chunks(self, encoded: EncodedFile) -> Self:
@@ -160,7 +177,7 @@ class TableModel(BaseEstimator):
 
         Parameters
         ----------
-        encoded : ordinalgp.tables.large.EncodedFile
+        encoded : ordinalgp.tables.training.EncodedFile
             The return value of ``encode_file``. Only a sample of its rows is kept.
 
         Returns
@@ -174,7 +191,10 @@ class TableModel(BaseEstimator):
         codes = class_positions(levels, encoded.sample_labels)
         counts = np.zeros(len(levels), dtype=np.intp)
         counts[class_positions(levels, encoded.levels)] = encoded.counts
-        self._keep(_result(classifier, encoder, sample, codes, counts, leave_one_out=False))
+        loo = np.zeros((0, len(levels)))
+        mean, var = classifier.latent_mean_and_variance(sample)
+        spread = sample.std(axis=0)
+        self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
         return self
 
     def _unfitted(self, n_features: int) -> Any:
@@ -188,6 +208,10 @@ class TableModel(BaseEstimator):
         """Set the fitted attributes of a result."""
         self._result = result
         self.classifier_, self.encoder_ = result.classifier, result.encoder
+        fitted = result.classifier
+        self.categories_, self.classes_ = fitted.categories_, fitted.classes_
+        self.likelihood_, self.noise_ = fitted.likelihood_, fitted.noise_
+        self.thresholds_ = fitted.thresholds_
         self.spread_, self.codes_ = result.spread, result.codes
         self.level_counts_, self.loo_proba_ = result.level_counts, result.loo_proba
         self.latent_mean_, self.latent_variance_ = result.latent_mean, result.latent_variance
@@ -202,31 +226,6 @@ class TableModel(BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a result."""
         return hasattr(self, "_result")
-
-    @property
-    def categories_(self) -> NDArray[Any]:
-        """All levels in rank order."""
-        return self.classifier_.categories_
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Observed levels, sorted as scikit-learn sorts them."""
-        return self.classifier_.classes_
-
-    @property
-    def likelihood_(self) -> Any:
-        """Ordinal likelihood with its parameters found."""
-        return self.classifier_.likelihood_
-
-    @property
-    def thresholds_(self) -> FloatArray:
-        """Cuts between consecutive levels, on the latent scale."""
-        return self.classifier_.thresholds_
-
-    @property
-    def noise_(self) -> float:
-        """Standard deviation of the noise added to the latent function."""
-        return self.classifier_.noise_
 
     def encode(self, X: Any) -> FloatArray:
         """Encode the rows of a table as the classifier's features.
@@ -304,26 +303,6 @@ class TableModel(BaseEstimator):
             File to write, for example "model.ogp"; a failure leaves no part of it.
         """
         save(self, path)
-
-
-def _result(
-    classifier: Any,
-    encoder: Encoder,
-    features: FloatArray,
-    codes: IntArray,
-    counts: IntArray,
-    *,
-    leave_one_out: bool,
-) -> TableResult:
-    """Predictions of the training rows, in rank order."""
-    mean, var = classifier.latent_mean_and_variance(features)
-    loo = np.zeros((0, len(counts)))
-    if leave_one_out and hasattr(classifier, "loo_proba"):
-        loo = np.zeros((len(features), len(counts)))
-        loo[:, class_positions(classifier.categories_, classifier.classes_)] = (
-            classifier.loo_proba()
-        )
-    return TableResult(classifier, encoder, features.std(axis=0), counts, codes, mean, var, loo)
 
 
 def kernel_named(name: str, n_features: int) -> Any:

@@ -1,23 +1,22 @@
-"""Calibration plot."""
+"""Plots of predictions beside the true levels: calibration and confusion."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics.fitted import category_proba, model_order, unwrap
-from ordinalgp.metrics.ranks import probability_ranks
-from ordinalgp.plots.base import MARKERS, Display, colors_of, legend_beside, pyplot
+from ordinalgp.metrics.fitted import category_proba, model_order
+from ordinalgp.metrics.ranks import label_ranks, probability_ranks
+from ordinalgp.plots import base
 from ordinalgp.validation.options import check_option, check_whole
 
 _Z = 1.645  # normal quantile of a 90 % interval
 
 
 @dataclass(eq=False)
-class CalibrationDisplay(Display):
+class CalibrationDisplay(base.Display):
     """Calibration plot: observed frequency of each level against its predicted probability.
 
     Rows are sorted by the probability of a level and cut into groups of equal size. A point shows
@@ -78,8 +77,7 @@ class CalibrationDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        pyplot()
-        check_is_fitted(unwrap(estimator)[1])
+        base.last_step(estimator)
         order = model_order(estimator)
         p = category_proba(estimator, X, order)
         return cls.from_predictions(y, p, order, kind=kind, n_groups=n_groups, ax=ax)
@@ -112,7 +110,6 @@ class CalibrationDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        pyplot()
         check_option("kind", kind, ("level", "cumulative"))
         check_whole("n_groups", n_groups, least=1)
         order = np.asarray(categories)
@@ -129,11 +126,11 @@ class CalibrationDisplay(Display):
     def _draw(self, ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color="0.4", ls="--", lw=1, zorder=1)
         self.points_ = []
-        series = zip(self.predicted, self.observed, self.sizes, self.names, strict=True)
-        for k, (p, share, size, name) in enumerate(series):
+        marks = base.level_marks(len(self.names))
+        series = zip(marks, self.predicted, self.observed, self.sizes, self.names, strict=True)
+        for (color, marker), p, share, size, name in series:
             low, high = _interval(share, size)
-            style = {"marker": MARKERS[k % len(MARKERS)], "mec": "black", "ms": 7, "lw": 1.2}
-            color = colors_of(len(self.names))[k]
+            style = {"marker": marker, "mec": "black", "ms": 7, "lw": 1.2}
             bars = np.maximum([share - low, high - share], 0)
             drawn = ax.errorbar(p, share, bars, color=color, label=name, elinewidth=0.9, **style)
             self.points_.append(drawn)
@@ -141,7 +138,7 @@ class CalibrationDisplay(Display):
         ax.set(xlabel=f"predicted probability of the {what}", ylabel="observed frequency")
         # Not of equal aspect: a square beside a legend leaves its label outside the figure.
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-        legend_beside(ax)
+        base.legend_beside(ax)
 
 
 def _groups(
@@ -162,3 +159,98 @@ def _interval(share: FloatArray, size: IntArray) -> tuple[FloatArray, FloatArray
     spread = share * (1 - share) / size + _Z**2 / (4 * size**2)
     half = _Z * np.sqrt(spread) / (1 + _Z**2 / size)
     return middle - half, middle + half
+
+
+@dataclass(eq=False)
+class ConfusionDisplay(base.Display):
+    """Confusion matrix: rows by true and predicted level, with the distance between the two.
+
+    The darker a cell, the larger its share of the rows of its true level. Framed cells are correct
+    predictions; every step away from them is an error of one level. The line below the matrix
+    gives the share of rows per distance. Make it with :meth:`from_estimator` or
+    :meth:`from_predictions`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Axes and figure of the plot, set by :meth:`plot`.
+    image_ : matplotlib AxesImage
+        The matrix.
+
+    Examples
+    --------
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.datasets import make_three_ranks
+    >>> from ordinalgp.plots import ConfusionDisplay
+    >>> X, y = make_three_ranks(80, random_state=0)
+    >>> model = OrdinalGPClassifier().fit(X[:40], y[:40])
+    >>> display = ConfusionDisplay.from_estimator(model, X[40:], y[40:])
+    >>> int(display.matrix.sum()), display.distances.round(2).tolist()[0] > 0.5
+    (40, True)
+    """
+
+    matrix: IntArray
+    categories: NDArray[Any]
+    image_: Any = field(default=None, init=False)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+        """Predict rows and count their levels.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            A classifier of ordered levels.
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their levels.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        """
+        return cls.from_predictions(y, estimator.predict(X), model_order(estimator), ax=ax)
+
+    @classmethod
+    def from_predictions(cls, y: Any, predicted: Any, categories: Any, *, ax: Any = None) -> Self:
+        """Count true and predicted levels.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            True levels.
+        predicted : array-like of shape (n_samples,)
+            Predicted levels.
+        categories : sequence
+            Levels from lowest to highest.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        """
+        order = np.asarray(categories)
+        matrix = np.zeros((len(order), len(order)), dtype=np.intp)
+        np.add.at(matrix, label_ranks(y, predicted, order), 1)
+        return cls(matrix, order).plot(ax=ax)
+
+    @property
+    def distances(self) -> FloatArray:
+        """Share of rows whose prediction is off by 0, 1, 2, ... levels."""
+        true, predicted = np.indices(self.matrix.shape)
+        return np.bincount(abs(true - predicted).ravel(), self.matrix.ravel()) / self.matrix.sum()
+
+    def _draw(self, ax: Any) -> None:
+        n, total = len(self.categories), self.matrix.sum(axis=1, keepdims=True)
+        share = self.matrix / np.maximum(total, 1)
+        self.image_ = ax.imshow(share, cmap="Blues", vmin=0, vmax=1, origin="lower")
+        for i, j in np.ndindex(n, n):
+            color = "white" if share[i, j] > 0.55 else "black"
+            text = f"{self.matrix[i, j]}\n{share[i, j]:.0%}" if self.matrix[i, j] else "·"
+            ax.text(j, i, text, ha="center", va="center", color=color, size=9)
+        for k in range(n):
+            frame = {"fill": False, "edgecolor": "black", "lw": 2}
+            ax.add_patch(base.pyplot().Rectangle((k - 0.5, k - 0.5), 1, 1, **frame))
+        names = [str(level) for level in self.categories.tolist()]
+        ax.set_xticks(range(n), names)
+        ax.set_yticks(range(n), names)
+        shares = enumerate(self.distances)
+        off = [f"{base.percent(part)} off by {k}" for k, part in shares if k and part]
+        told = ", ".join([f"{self.distances[0]:.0%} correct", *off])
+        ax.set(xlabel=f"predicted level\n({told})", ylabel="true level")

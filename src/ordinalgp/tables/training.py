@@ -1,14 +1,14 @@
-"""Tables that need not fit into memory: read in batches, encoded once into a file of numbers.
+"""Training files, read as a whole, or in batches and encoded once into a file of numbers.
 
-The file is read three times. The first reading draws a sample of rows, which tells the kind of
-each column and the medians that fill gaps. The second takes means, deviations, ranges and values
-from all rows. The third encodes them into a scratch file, from which the passes of the fit read
-chunks.
+A file that need not fit into memory is read three times. The first reading draws a sample of rows,
+which tells the kind of each column and the medians that fill gaps. The second takes means,
+deviations, ranges and values from all rows. The third encodes them into a scratch file, from which
+the passes of the fit read chunks.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,19 +18,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.tables.cells import BadInput, BadRows, Table, concatenate, gaps
-from ordinalgp.tables.encoding import (
-    Encoder,
-    Kind,
-    NominalColumn,
-    NumberColumn,
-    kinds_of,
-    parse_as,
-)
-from ordinalgp.tables.reading import is_parquet
-from ordinalgp.tables.source import Source
+from ordinalgp.tables import encoding
+from ordinalgp.tables.cells import BadCell, BadInput, Table, concatenate
+from ordinalgp.tables.encoding import Encoder, Kinds, Labels, NominalColumn, NumberColumn
+from ordinalgp.tables.files import TableFile, parquet_rows
 
 Say = Callable[[str], None]
+Usable = tuple[Table, NDArray[Any], list[Any] | None]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Training file, target column, and kinds of the other columns."""
+
+    file: TableFile
+    target: str
+    categories: Sequence[str] | None = None
+    drop: tuple[str, ...] = ()
+    nominal: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+
+    def read(self) -> Usable:
+        """Parsed features, labels and order of levels of the whole file, without bad rows."""
+        X, labels, order = self.usable(self.file.read())
+        self.check_levels(np.unique(labels).tolist())
+        return X, labels, order
+
+    def usable(self, table: Table, kinds: Kinds | None = None) -> Usable:
+        """Parsed features, labels and order of levels of some rows, without bad ones."""
+        labels, order, wrong = self.labels(table)
+        X, misfits = self.features(table, kinds)
+        keep = self.file.bad.drop(table, wrong + misfits)
+        return X.take(keep), labels[keep], order
+
+    def features(self, table: Table, kinds: Kinds | None = None) -> tuple[Table, list[BadCell]]:
+        """Parsed columns without the target and those that are dropped; cells that do not fit.
+
+        The kinds of the columns are found from their cells, unless they are given.
+        """
+        table.require(self.drop, "--drop names {name}, but the columns are {columns}.")
+        X = table.without([self.target, *self.drop])
+        if not X.columns:
+            raise BadInput(f"There are no columns beside the target {self.target}.")
+        decimal = self.file.style.decimal
+        if kinds is not None:
+            return encoding.parse_as(X, kinds, decimal)
+        return encoding.parse_columns(X, self.nominal, self.numeric, decimal)
+
+    def labels(self, table: Table) -> Labels:
+        """Labels, order and bad cells of the target."""
+        return encoding.read_target(table, self.target, self.categories, self.file.style.decimal)
+
+    def check_levels(self, found: Sequence[Any]) -> None:
+        """Raise unless there are two levels to tell apart."""
+        if len(found) < 2:
+            what = f"only the level {found[0]}" if found else "no level"
+            raise BadInput(
+                f"{self.file.path} has {what} in its column {self.target}, "
+                "but at least 2 are needed."
+            )
 
 
 @dataclass(frozen=True)
@@ -52,17 +98,14 @@ class BatchSettings:
         """Whether a file is to be read in batches."""
         if not path.is_file():
             return False
-        if not is_parquet(path):
-            return path.stat().st_size >= self.large_bytes
-        from ordinalgp.tables.parquet import n_rows
-
-        return n_rows(path) >= self.large_rows
+        rows = parquet_rows(path)
+        return path.stat().st_size >= self.large_bytes if rows is None else rows >= self.large_rows
 
 
-def sample_rows(source: Source, bad: BadRows, settings: BatchSettings) -> Table:
+def sample_rows(file: TableFile, settings: BatchSettings) -> Table:
     """Draw rows from the whole file: those with the smallest of random keys."""
     rng, kept, keys = np.random.default_rng(0), None, np.empty(0)
-    for batch in source.batches(bad, settings.batch_rows):
+    for batch in file.chunks(settings.batch_rows):
         keys = np.concatenate([keys, rng.random(len(batch))])
         kept = batch if kept is None else concatenate([kept, batch])
         if len(kept) > settings.sample_rows:
@@ -70,7 +113,7 @@ def sample_rows(source: Source, bad: BadRows, settings: BatchSettings) -> Table:
             chosen[np.argpartition(keys, settings.sample_rows)[: settings.sample_rows]] = True
             kept, keys = kept.take(chosen), keys[chosen]
     if kept is None or not len(kept):
-        raise BadInput(f"{source.path} has no rows that can be used.")
+        raise BadInput(f"{file.path} has no rows that can be used.")
     return kept
 
 
@@ -108,25 +151,24 @@ class NumberSums:
 
 @dataclass(eq=False)
 class TextCounts:
-    """Counts of the values of a nominal column."""
+    """Counts of the cells of a nominal column."""
 
     most_texts: int
-    counts: Counter[str] = field(default_factory=Counter)
-    missing: int = 0
+    counts: Counter[str | None] = field(default_factory=Counter)
 
     def add(self, cells: NDArray[Any]) -> None:
         """Add a batch."""
-        self.missing += int(gaps(cells).sum())
-        self.counts.update(cell for cell in cells.tolist() if cell is not None)
+        self.counts.update(cells.tolist())
 
     def column(self, name: str) -> NominalColumn:
         """The encoding."""
-        if len(self.counts) > self.most_texts:
+        column = NominalColumn.learn(name, self.counts)
+        if len(column.values) > self.most_texts:
             raise BadInput(
-                f"Column {name} has {len(self.counts)} different texts, and a feature of each "
+                f"Column {name} has {len(column.values)} different texts, and a feature of each "
                 f"would not fit. Leave it out with --drop {name}."
             )
-        return NominalColumn.of_counts(name, self.counts, self.missing)
+        return column
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,19 +206,18 @@ class EncodedFile:
         return X.reshape(n, d), self.levels[codes]
 
 
-def encode_file(
-    source: Source, bad: BadRows, folder: Path, say: Say, settings: BatchSettings
-) -> EncodedFile:
+def encode_file(source: Source, folder: Path, say: Say, settings: BatchSettings) -> EncodedFile:
     """Learn the encoding from all rows, then write them encoded into ``folder``."""
-    quiet = replace(bad, policy="skip", examples=[])
-    sample = sample_rows(source, quiet if bad.policy == "skip" else bad, settings)
-    _, order, _ = source.labels(sample)
-    parsed, _ = source.parse(source.features(sample))
-    kinds = kinds_of(parsed)
+    bad, size = source.file.bad, settings.batch_rows
+    quiet = replace(source, file=replace(source.file, bad=replace(bad, policy="skip", examples=[])))
+    sample = sample_rows((quiet if bad.policy == "skip" else source).file, settings)
+    order = source.labels(sample)[1]
+    parsed = source.features(sample)[0]
+    kinds = encoding.kinds_of(parsed)
     sums = {name: _begin(cells, settings) for name, cells in parsed.columns.items()}
     levels: Counter[Any] = Counter()
-    for batch in _timed(source.batches(bad, settings.batch_rows), "read", say):
-        X, labels = usable(source, batch, kinds, bad)
+    for batch in _timed(source.file.chunks(size), "read", say):
+        X, labels, _ = source.usable(batch, kinds)
         levels.update(labels.tolist())
         for name, column in sums.items():
             column.add(X.columns[name])
@@ -184,11 +225,10 @@ def encode_file(
     encoder = Encoder(tuple(column.column(name) for name, column in sums.items()))
     found = np.array(sorted(levels))
     counts = np.array([levels[level] for level in found.tolist()])
-    X, labels = usable(source, sample, kinds, quiet)
+    X, labels, _ = quiet.usable(sample, kinds)
     rows = encoder.encode(X)[0]
-    size = settings.batch_rows
     encoded = EncodedFile(encoder, order, found, counts, rows, labels, folder, size)
-    _write(source, encoded, kinds, quiet, say)
+    _write(quiet, encoded, kinds, say)
     return encoded
 
 
@@ -198,23 +238,11 @@ def _begin(cells: NDArray[Any], settings: BatchSettings) -> NumberSums | TextCou
     return NumberSums(float(np.median(cells[np.isfinite(cells)])))
 
 
-def usable(
-    source: Source, batch: Table, kinds: dict[str, Kind], bad: BadRows
-) -> tuple[Table, NDArray[Any]]:
-    """Parsed features and labels of a batch without its bad rows, which are named or counted."""
-    labels, _, wrong = source.labels(batch)
-    X, misfits = parse_as(source.features(batch), kinds, source.style.decimal)
-    keep = bad.drop(batch, wrong + misfits)
-    return X.take(keep), labels[keep]
-
-
-def _write(
-    source: Source, encoded: EncodedFile, kinds: dict[str, Kind], bad: BadRows, say: Say
-) -> None:
+def _write(source: Source, encoded: EncodedFile, kinds: Kinds, say: Say) -> None:
     folder = encoded.folder
     with (folder / "X.bin").open("wb") as X_file, (folder / "y.bin").open("wb") as y_file:
-        for batch in _timed(source.batches(bad, encoded.batch_rows), "encoded", say):
-            X, labels = usable(source, batch, kinds, bad)
+        for batch in _timed(source.file.chunks(encoded.batch_rows), "encoded", say):
+            X, labels, _ = source.usable(batch, kinds)
             X_file.write(np.ascontiguousarray(encoded.encoder.encode(X)[0]).data)
             y_file.write(np.searchsorted(encoded.levels, labels).astype(np.int16).data)
 

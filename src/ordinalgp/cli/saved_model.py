@@ -1,0 +1,281 @@
+"""Commands on a saved model: ``ordinalgp predict``, ``evaluate`` and ``report``."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.text import Text
+
+from ordinalgp import metrics
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.cli import common
+from ordinalgp.cli.fit import DECISIONS
+from ordinalgp.cli.show import grid, print_scores
+from ordinalgp.decisions import decide
+from ordinalgp.runtime.threads import threads_for
+from ordinalgp.tables import TableModel
+from ordinalgp.tables.cells import BadInput, Table, texts
+from ordinalgp.tables.encoding import read_target
+from ordinalgp.tables.files import CsvWriter, Rows, TableFile, Writer, records, table_writer
+from ordinalgp.tables.summary import baseline, scores
+from ordinalgp.validation.labels import class_positions
+
+Model = Annotated[Path, typer.Argument(help="Model file that ordinalgp fit wrote.")]
+
+
+def predict(
+    model: Model,
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the same columns.")],
+    output: Annotated[
+        Path | None, common.output(".csv, .csv.gz, .tsv or .parquet file (default: print)")
+    ] = None,
+    decision: Annotated[
+        str | None, common.one_of(DECISIONS, "Decision rule, instead of the model's.")
+    ] = None,
+    keep: Annotated[
+        list[str] | None, common.names("Columns of the table to copy to the output.")
+    ] = None,
+    on_bad_rows: common.OnBadRows = "error",
+    separator: common.Separator = None,
+    decimal: common.Decimal = ".",
+    encoding: common.Encoding = "utf-8-sig",
+    as_json: common.Json = False,
+) -> None:
+    """Predict the level of every row, with all probabilities and the latent function.
+
+    The table is read and written in chunks, so it may be larger than memory.
+    """
+    if decision is not None:
+        common.check_choice("--decision", decision, DECISIONS)
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = common.load_model(model)
+    if decision is not None:
+        fitted.classifier_.set_params(decision=decision)
+    printed = _JsonLines() if as_json else CsvWriter(sys.stdout)
+    writing: Any = table_writer(output) if output else nullcontext(printed)
+    counts: Counter[str] = Counter()
+    with threads_for(len(fitted.codes_)), writing as writer:
+        for chunk in predictions(fitted, file, common.words(keep)):
+            writer.write(chunk)
+            counts.update(map(str, chunk["level"]))
+    common.tell_skipped(file.bad)
+    if output is None:
+        return
+    levels = {str(level): counts[str(level)] for level in fitted.categories_.tolist()}
+    if as_json:
+        told = {"rows": counts.total(), "skipped_rows": file.bad.skipped, "levels": levels}
+        common.print_json(told | {"output": str(output)})
+        return
+    print(f"{counts.total():,} rows predicted, in {output}: ", end="")
+    print(", ".join(f"{level} {count:,}" for level, count in levels.items()))
+
+
+class _JsonLines(Writer):
+    """Writer that prints one JSON object per row."""
+
+    def write(self, chunk: Rows) -> None:
+        """Print rows."""
+        for row in records(chunk):
+            print(json.dumps(row, ensure_ascii=False))
+
+
+def predictions(model: TableModel, file: TableFile, keep: Sequence[str]) -> Iterator[Rows]:
+    """Predict a file chunk by chunk; print notes on its columns with the first."""
+    filled: Counter[str] = Counter()
+    for number, table in enumerate(file.chunks()):
+        features, bad = model.encoder_.encode(table, file.style.decimal)
+        good = file.bad.drop(table, bad)
+        if number == 0:
+            _check_kept(model, table, keep)
+            tell_new_columns(model, table, keep)
+        kept = table.take(good)
+        filled.update(model.encoder_.newly_missing(kept))
+        yield _predicted(model, kept, features[good], keep)
+    for name, count in filled.items():
+        common.note(f"Column {name}: {count} missing values were filled; training had none.")
+
+
+def tell_new_columns(model: TableModel, table: Table, known: Sequence[str]) -> None:
+    """Name the columns that the model does not use."""
+    used = {column.name for column in model.encoder_.columns} | {model.target, *known}
+    new = [name for name in table.columns if name not in used]
+    if new:
+        common.note(f"Columns ignored, as the model was trained without: {', '.join(new)}.")
+
+
+def _predicted(model: TableModel, table: Table, features: FloatArray, keep: Sequence[str]) -> Rows:
+    classifier, levels = model.classifier_, model.categories_
+    rows: Rows = {table.unit: table.lines.tolist()}
+    rows |= {name: texts(table.columns[name]).tolist() for name in keep}
+    if not len(features):
+        p, mean, var = np.empty((0, len(levels))), np.empty(0), np.empty(0)
+    else:
+        mean, var = classifier.latent_mean_and_variance(features)
+        p = classifier.likelihood_.probabilities(mean, var)
+    rows["level"] = levels[decide(p, classifier.decision)].tolist()
+    rows |= {f"p_{level}": p[:, place].tolist() for place, level in enumerate(levels.tolist())}
+    return rows | {"latent_mean": mean.tolist(), "latent_sd": np.sqrt(var).tolist()}
+
+
+def _check_kept(model: TableModel, table: Table, keep: Sequence[str]) -> None:
+    table.require(keep, "--keep names {name}, but the columns are {columns}.")
+    probabilities = {f"p_{level}" for level in model.categories_.tolist()}
+    for name in keep:
+        if name in probabilities | {table.unit, "level", "latent_mean", "latent_sd"}:
+            raise BadInput(f"--keep {name}: the output already has a column of that name.")
+
+
+def evaluate(
+    model: Model,
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file that has the target column.")],
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", help="Target column, if its name differs from training."),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder for plots of calibration and confusion."),
+    ] = None,
+    on_bad_rows: common.OnBadRows = "error",
+    separator: common.Separator = None,
+    decimal: common.Decimal = ".",
+    encoding: common.Encoding = "utf-8-sig",
+    as_json: common.Json = False,
+) -> None:
+    """Score a model on rows whose levels are known, beside a naive baseline."""
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
+    fitted = common.load_model(model)
+    with threads_for(len(fitted.codes_)):
+        codes, p = _predict_known(fitted, file, target or fitted.target or "")
+    if not len(codes):
+        raise BadInput(f"{table} has no rows that can be used.")
+    result = evaluation(fitted, codes, p)
+    common.tell_skipped(file.bad)
+    if plots is not None:
+        result["plots"] = _draw(plots, fitted, codes, p)
+    if as_json:
+        common.print_json(result | {"skipped_rows": file.bad.skipped})
+        return
+    _print_evaluation(result)
+
+
+def _predict_known(model: TableModel, file: TableFile, target: str) -> tuple[IntArray, FloatArray]:
+    """Ranks of the rows of a file, and their probabilities."""
+    levels = model.categories_.tolist()
+    codes, proba = [np.empty(0, dtype=np.intp)], [np.empty((0, len(levels)))]
+    for number, table in enumerate(file.chunks()):
+        labels, _, bad = read_target(table, target, levels, file.style.decimal)
+        features, wrong = model.encoder_.encode(table, file.style.decimal)
+        good = file.bad.drop(table, bad + wrong)
+        if number == 0:
+            tell_new_columns(model, table, [target])
+        codes.append(class_positions(model.categories_, labels[good]))
+        if good.any():
+            proba.append(model.classifier_.category_proba(features[good]))
+    return np.concatenate(codes), np.vstack(proba)
+
+
+def evaluation(model: TableModel, codes: IntArray, p: FloatArray) -> dict[str, Any]:
+    """Scores, confusion and calibration of probabilities in rank order."""
+    levels = model.categories_.tolist()
+    order, mode = {"categories": np.arange(len(levels))}, decide(p, "mode")
+    confusion = np.zeros((len(levels), len(levels)), dtype=int)
+    np.add.at(confusion, (codes, mode), 1)
+    observed = np.bincount(codes, minlength=len(levels))
+    at_most = np.cumsum(observed)
+    return {
+        "rows": len(codes),
+        "levels": levels,
+        "scores": {"model": scores(codes, p), "baseline": scores(codes, baseline(model, len(p)))},
+        "macro_absolute_error": metrics.macro_mean_absolute_error(
+            codes, decide(p, "median"), **order
+        ),
+        "weighted_kappa": _kappa(codes, mode, order),
+        "confusion": confusion.tolist(),
+        "calibration": [
+            {
+                "level": level,
+                "expected": float(p[:, k].sum()),
+                "observed": int(observed[k]),
+                "expected_up_to": float(p[:, : k + 1].sum()),
+                "observed_up_to": int(at_most[k]),
+            }
+            for k, level in enumerate(levels)
+        ],
+    }
+
+
+def _kappa(codes: IntArray, mode: IntArray, order: dict[str, Any]) -> float | None:
+    """Weighted kappa; not defined where all true and predicted levels are the same one."""
+    one_level = len(np.unique(np.concatenate([codes, mode]))) < 2
+    return None if one_level else metrics.weighted_kappa(codes, mode, **order)
+
+
+def _print_evaluation(result: dict[str, Any]) -> None:
+    print(f"{result['rows']} rows (lower is better):\n")
+    print_scores(result["scores"])
+    kappa = result["weighted_kappa"]
+    print(
+        f"\nMean absolute error averaged over levels {result['macro_absolute_error']:.3f}; "
+        f"weighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n"
+    )
+    levels = [str(level) for level in result["levels"]]
+    table = grid("true \\ predicted", *levels)
+    for level, counts in zip(levels, result["confusion"], strict=True):
+        table.add_row(Text(level), *map(str, counts))
+    common.console().print(table)
+    print("\nCalibration: expected and observed rows at each level, and up to it:\n")
+    table = grid("level", "expected", "observed", "expected up to", "observed up to")
+    for row in result["calibration"]:
+        numbers = f"{row['expected']:.1f}", str(row["observed"])
+        up_to = f"{row['expected_up_to']:.1f}", str(row["observed_up_to"])
+        table.add_row(Text(str(row["level"])), *numbers, *up_to)
+    common.console().print(table)
+    for path in result.get("plots", []):
+        print(f"Plot: {path}")
+
+
+def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> list[str]:
+    from ordinalgp.plots import CalibrationDisplay, ConfusionDisplay
+    from ordinalgp.plots.base import file_axes
+
+    folder.mkdir(parents=True, exist_ok=True)
+    levels = model.categories_
+    truth, found = levels[codes], levels[decide(p, "mode")]
+    calibration = partial(CalibrationDisplay.from_predictions, truth, p, levels)
+    displays: dict[str, Any] = {
+        "calibration.png": calibration,
+        "cumulative-calibration.png": partial(calibration, kind="cumulative"),
+        "confusion.png": partial(ConfusionDisplay.from_predictions, truth, found, levels),
+    }
+    for name, draw in displays.items():
+        draw(ax=file_axes()).figure_.savefig(folder / name, dpi=120)
+    return [str(folder / name) for name in displays]
+
+
+def report(
+    model: Model,
+    output: Annotated[Path, common.output("HTML file to write.")] = Path("report.html"),
+    as_json: common.Json = False,
+) -> None:
+    """Write one page about a model: summary, plots, and how to read them.
+
+    The page is a single file that needs no network.
+    """
+    from ordinalgp.report import write_report
+
+    fitted = common.load_model(model)
+    with threads_for(len(fitted.codes_)):
+        write_report(fitted, output)
+    size = output.stat().st_size
+    if as_json:
+        common.print_json({"output": str(output), "bytes": size})
+        return
+    print(f"Written to {output} ({size / 1024:,.0f} kB). Open it in a browser.")
