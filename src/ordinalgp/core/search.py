@@ -94,6 +94,16 @@ class KernelTask:
         """Search bounds, shape (p, 2)."""
         return np.vstack([np.reshape(self.kernel.bounds, (-1, 2)), self.likelihood.bounds])
 
+    @property
+    def link(self) -> Any:
+        """The likelihood that turns latent moments into probabilities."""
+        return self.likelihood
+
+    @property
+    def support(self) -> FloatArray:
+        """Inputs whose covariance with new rows gives predictions."""
+        return self.X
+
     def at(self, theta: FloatArray) -> Self:
         """Return the same task at other hyperparameters."""
         p = self.kernel.n_dims
@@ -103,12 +113,21 @@ class KernelTask:
 
 
 @dataclass(frozen=True, eq=False)
-class Task(KernelTask):
-    """An evidence to maximise: everything that stays the same while hyperparameters vary."""
+class ExactTask(KernelTask):
+    """A task whose latent values are those of all inputs."""
 
     projection: Annotated[Projection, Tagged("projection")]
+    """from inputs to observations, (M, N)"""
     y: Annotated[IntArray, Axes("M", 0, "r")]
+    """ranks 0, 1, ..., r - 1 of the observed levels, (M,)"""
     counts: Annotated[FloatArray, Axes("M", *POSITIVE)]
+
+
+@dataclass(frozen=True, eq=False)
+class Task(ExactTask):
+    """An evidence to maximise: everything that stays the same while hyperparameters vary."""
+
+    prior_mean: ClassVar[float] = 0.0
     objective: ObjectiveName = "ep evidence"
     max_sweeps: Annotated[int, Axes(low=1)] = 100
     tol: Annotated[float, Axes("", *POSITIVE)] = 1e-6
@@ -119,19 +138,13 @@ class Task(KernelTask):
 
     def problem(self, workspace: Workspace | None = None) -> Problem:
         """The inference problem at the task's own hyperparameters."""
-        K = kernel_matrix(self.kernel, self.X, workspace)
-        return Problem(
-            K, self.projection, self.y, self.likelihood, self.counts, workspace=workspace
-        )
+        K, A = kernel_matrix(self.kernel, self.X, workspace), self.projection
+        return Problem(K, A, self.y, self.likelihood, self.counts, workspace=workspace)
 
     def infer(self, problem: Problem, start: Start | None = None) -> Approximation:
         """Approximate the posterior."""
         return infer(
-            problem,
-            smoothing=self.smoothing,
-            start=start,
-            max_sweeps=self.max_sweeps,
-            tol=self.tol,
+            problem, smoothing=self.smoothing, start=start, max_sweeps=self.max_sweeps, tol=self.tol
         )
 
     def value_and_posterior(self, start: Start | None = None) -> tuple[float, Approximation]:
@@ -140,17 +153,10 @@ class Task(KernelTask):
         found = self.infer(problem, start)
         return _value(_OBJECTIVES[self.objective][1](problem, found)), found
 
-    prior_mean: ClassVar[float] = 0.0
-
     @property
     def smoothing(self) -> Smoothing:
         """The moments at which inference smooths the likelihood."""
         return _OBJECTIVES[self.objective][0]
-
-    @property
-    def link(self) -> Any:
-        """The likelihood that turns latent moments into probabilities."""
-        return self.likelihood
 
     def posterior(self, sites: Sites) -> Posterior:
         """The posterior under Gaussian sites."""
@@ -164,10 +170,7 @@ class Task(KernelTask):
         return cavities(posterior.observed(), sites, np.minimum(self.counts, 1.0))
 
     def evaluate(
-        self,
-        theta: FloatArray,
-        start: Start | None = None,
-        workspace: Workspace | None = None,
+        self, theta: FloatArray, start: Start | None = None, workspace: Workspace | None = None
     ) -> Step:
         """Objective and its gradient in theta."""
         task = self.at(theta)

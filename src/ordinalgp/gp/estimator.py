@@ -8,25 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.search import objective_named
+from ordinalgp.many_rows import stages
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.settings import ManyRowsSettings
-from ordinalgp.many_rows.stages import (
-    Stages,
-    array_rows,
-    check_threshold_model,
-    remote_rows,
-    requested_points,
-)
+from ordinalgp.models import exact
 from ordinalgp.models.base import Fitted, OrdinalClassifier, Signature, restore_on_error
-from ordinalgp.models.exact import (
-    ExactGP,
-    GPOptions,
-    SearchOptions,
-    check_inference,
-    check_likelihood,
-    check_search,
-)
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.options import check_option, check_whole
@@ -189,9 +176,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
     # ------------------------------------------------------------------------ fitting
 
     def _check_parameters(self) -> None:
-        check_search(self)
-        check_inference(self)
-        check_likelihood(self.likelihood)
+        exact.check_search(self)
+        exact.check_inference(self)
+        exact.check_likelihood(self.likelihood)
         check_option("objective", self.objective, ("evidence", "bound"))
         if self.inference == "laplace" and self.objective == "bound":
             raise ValueError(
@@ -209,20 +196,20 @@ class OrdinalGPClassifier(OrdinalClassifier):
                 "for. Use objective='evidence' or inducing=None."
             )
 
-    def _options(self) -> GPOptions:
-        return GPOptions(
+    def _options(self) -> exact.GPOptions:
+        return exact.GPOptions(
             self.kernel,
             self.likelihood,
             objective_named(self.inference, self.objective),
             self.max_sweeps,
             self.tol,
-            SearchOptions.of(self, reporter(self.verbose)),
+            exact.SearchOptions.of(self, reporter(self.verbose)),
         )
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
-        points = requested_points(self.inducing, X, self.many_rows_settings)
+        points = stages.requested_points(self.inducing, X, self.many_rows_settings)
         if points is not None:
-            check_threshold_model(self.likelihood)
+            stages.check_threshold_model(self.likelihood)
             return self._learn_from_many_rows(X, y, sample_weight, classes, points)
         X = self._check_inputs(X, reset=True)
         levels = self._encode(X, y, classes)
@@ -234,7 +221,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self, X: Any, y: Any, sample_weight: Any, classes: Any, points: Any
     ) -> Fitted:
         settings = self.many_rows_settings
-        rows: Any = remote_rows(X, y, sample_weight, self.categories, self.n_jobs)
+        rows: Any = stages.remote_rows(X, y, sample_weight, self.categories, self.n_jobs)
         if rows is not None:
             none = np.empty(0, dtype=object)
             signature = Signature(rows.categories, rows.classes, rows.n_features, none)
@@ -242,10 +229,10 @@ class OrdinalGPClassifier(OrdinalClassifier):
             X = self._check_inputs(X, reset=True, precisions=(np.float64, np.float32))
             levels = self._encode(X, y, classes)
             weights = check_weights(sample_weight, len(X), levels.codes)
-            rows = array_rows(Chunk(X, levels.codes, weights), settings)
+            rows = ArrayRows(Chunk(X, levels.codes, weights), settings.chunk_rows)
             signature = self._signature(levels)
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")
-        stages = Stages(
+        fit = stages.Stages(
             rows,
             signature.n_features,
             len(signature.categories),
@@ -256,7 +243,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
             self.checkpoint,
             {k: v for k, v in self.get_params().items() if k not in changeable},
         )
-        return Fitted(signature, stages.fit())
+        return Fitted(signature, fit.fit())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows, as one more chunk.
@@ -292,16 +279,16 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        check_threshold_model(self.likelihood)
+        stages.check_threshold_model(self.likelihood)
         X, codes, weights = self._check_later_rows(X, y, sample_weight)
         rows = ArrayRows(Chunk(X, codes, weights))
         model = self._result.model
-        points = InducedGP.from_exact(model) if isinstance(model, ExactGP) else model
+        points = InducedGP.from_exact(model) if isinstance(model, exact.ExactGP) else model
         classes = np.unique(np.append(self.classes_, self.categories_[codes]))
         signature = replace(self._result.signature, classes=classes)
-        return Fitted(signature, points.with_rows(rows))
+        return Fitted(signature, stages.with_rows(points, rows))
 
-    def _publish(self, model: ExactGP | InducedGP) -> None:
+    def _publish(self, model: exact.ExactGP | InducedGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         self.thresholds_, self.noise_ = model.likelihood.thresholds, model.likelihood.noise
         self.log_marginal_likelihood_value_ = model.summary.value

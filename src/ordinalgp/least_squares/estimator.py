@@ -11,13 +11,7 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import (
-    ExactGP,
-    RowIndex,
-    SearchOptions,
-    SearchSummary,
-    check_search,
-)
+from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, check_search
 from ordinalgp.models.training_rows import MergedRows, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
@@ -161,7 +155,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         summary = SearchSummary(value, found.path, found.converged, len(found.path))
         task = task.at(found.theta)
         sites = task.sites()
-        model = ExactGP.of(task, sites, RowIndex.of(rows), summary, task.posterior(sites))
+        model = ExactGP(task, sites, rows.index, summary, task.posterior(sites))
         return Fitted(self._signature(levels), model)
 
     def _starts(self, task: LeastSquaresTask, options: SearchOptions) -> list[FloatArray]:

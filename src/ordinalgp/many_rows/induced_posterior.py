@@ -34,7 +34,7 @@ from ordinalgp.many_rows.inducing import (
 
 @dataclass(frozen=True, eq=False)
 class SweepSums:
-    """What a sweep adds up over rows; all that travels between chunks."""
+    """Sums of a sweep over rows; all that travels between chunks."""
 
     precision: FloatArray
     """sum tau h h', (m, m)"""
@@ -69,7 +69,7 @@ class SweepSums:
 
 @dataclass(frozen=True, eq=False)
 class PosteriorView:
-    """How a posterior sees rows: all that a worker needs of it. Moments of a'u through h."""
+    """The part of the posterior that a worker needs to process rows: moments of a'u by h."""
 
     kernel: Any
     Z: FloatArray
@@ -79,6 +79,10 @@ class PosteriorView:
     """(L S)^-1, which takes k_z(x) to h"""
     centre: FloatArray
     """the mean of a'u is h'centre"""
+
+    def view(self) -> "PosteriorView":
+        """The view itself; see :meth:`InducedPosterior.view`."""
+        return self
 
     def project(self, X: FloatArray, residual: FloatArray | None = None) -> WhitenedRows:
         """h of every row, and its residual: as given, or computed for as much again."""
@@ -165,7 +169,7 @@ class InducedPosterior:
         return float(np.sum(np.log(np.diagonal(self.factor))))
 
     def view(self) -> PosteriorView:
-        """What a sweep from here looks through."""
+        """The part that workers need."""
         basis = self.inducing.inverse_factor
         whitener = multiply_lower(self.inverse_factor, basis)
         return PosteriorView(self.inducing.kernel, self.inducing.Z, basis, whitener, self.centre)

@@ -22,17 +22,23 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.search import Task, maximise
-from ordinalgp.many_rows.chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
+from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.induced_posterior import InducedPosterior
 from ordinalgp.many_rows.inducing import Inducing, greedy_points
 from ordinalgp.many_rows.model import InducedGP
-from ordinalgp.many_rows.passes import InducedFit, PassRunner
+from ordinalgp.many_rows.passes import (
+    LocalSweeps,
+    PassRunner,
+    Sweep,
+    Sweeps,
+    next_share,
+    sweep_chunk,
+)
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
-from ordinalgp.many_rows.sweeps import LocalSweeps, Sweeps
-from ordinalgp.models.exact import GPOptions
+from ordinalgp.models.exact import GPOptions, SearchSummary
 from ordinalgp.runtime.threads import one_thread
 from ordinalgp.runtime.warning import warn_user
 
@@ -115,14 +121,18 @@ class Stages:
                 f"Use at most {n}, or inducing=None for the exact model."
             )
         found = self._run()
-        if not found.converged:
+        if not found.summary.converged:
+            passes = found.summary.n_iter
             warn_user(
-                f"The posterior still moves after {found.n_passes} passes; raise max_sweeps.",
+                f"The posterior still moves after {passes} passes; raise max_sweeps.",
                 ConvergenceWarning,
             )
-        return InducedGP.from_fit(found, self.rows, self.settings.kept_rows)
+        task = InducedTask.like(found.task, found.task.Z)
+        if isinstance(self.rows, ArrayRows) and n <= self.settings.kept_rows:
+            task = task.on(self.rows.rows.take(slice(None)))
+        return replace(found, task=task)
 
-    def _run(self) -> InducedFit:
+    def _run(self) -> InducedGP:
         n_sample = self.settings.sample_rows
         with tempfile.TemporaryDirectory() as scratch:
             store = self._store(scratch)
@@ -181,7 +191,7 @@ class Stages:
             )
         few = pool.n_rows <= limits.subset_rows
         sample = subset if few else pool.sample(limits.sample_rows, rng)
-        task = InducedTask.like(exact, sample, self._chosen(exact, places))
+        task = InducedTask.like(exact, self._chosen(exact, places)).on(sample)
         if search.optimizer is None:
             return task
         found = maximise(
@@ -219,7 +229,7 @@ class Stages:
         """The task and the posterior of the interrupted passes; a few rows tell their shape."""
         few = next(iter(self.rows)).load().take(slice(0, 2))
         exact, _ = self.options.starting_task(few.X, few.codes, few.counts, self.n_levels)
-        task = InducedTask.like(exact, few, saved["Z"])
+        task = InducedTask.like(exact, saved["Z"])
         likelihood = replace(task.likelihood, unit=float(saved["unit"]))
         task = replace(task, likelihood=likelihood).at(saved["theta"])
         inducing = Inducing(task.kernel, task.Z)
@@ -248,16 +258,34 @@ def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
     return prior.given(inducing.rows(task.X), found.sites, task.counts), found, step.value
 
 
-def _infer_at_once(task: InducedTask) -> InducedFit:
+def _infer_at_once(task: InducedTask) -> InducedGP:
     """The result where all rows fit into one inference."""
     posterior, found, value = _on_own_rows(task)
     residual = posterior.inducing.rows(task.X).residual
     cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
     left = np.column_stack([cavity.mean, cavity.var + residual])
-    path = np.array([value])
-    return InducedFit(task, posterior, value, path, found.n_sweeps, found.converged, left)
+    summary = SearchSummary(value, np.array([value]), found.converged, found.n_sweeps)
+    return InducedGP(task, posterior, summary, left)
 
 
-def array_rows(chunk: Chunk, settings: ManyRowsSettings) -> ChunkedRows:
-    """Rows in memory or in a memory map, in chunks."""
-    return ArrayRows(chunk, settings.chunk_rows)
+def with_rows(model: InducedGP, rows: ArrayRows) -> InducedGP:
+    """The model with further rows taken in; hyperparameters and points stay."""
+    posterior = model.posterior
+    for chunk in rows:
+        posterior = _absorb(chunk, posterior, model.task)
+    return replace(model, posterior=posterior, apart=None)
+
+
+def _absorb(chunk: Chunk, before: InducedPosterior, task: InducedTask) -> InducedPosterior:
+    """EP (or Newton) on a chunk's rows, the sites of all other rows held."""
+    sites, posterior, step, last = None, before, 1.0, np.inf
+    for _ in range(task.max_sweeps):
+        sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
+        sites, sums = sweep_chunk(chunk, sites, sweep)
+        new = before.joined(*posterior.outward(sums))
+        moved, posterior = new.moved_from(posterior), new
+        if moved <= max(task.tol, 1e-4):
+            break
+        step = next_share(step, moved > last)
+        last = moved
+    return posterior
