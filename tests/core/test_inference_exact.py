@@ -420,17 +420,18 @@ def test_an_evidence_without_digits_attracts_no_search():
     """Sites that circle over a factorisation that rounding spoiled can have any evidence."""
     X, y = np.arange(6.0)[:, None], np.array([0, 0, 1, 1, 2, 2])
     likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.3)
-    task = Task(X, RBF(1.0), likelihood, Identity(6), y, np.ones(6))
-    assert -20 < task.settle()[0] < 0
+    parts = X, RBF(1.0), likelihood, Identity(6), y, np.ones(6)
+    assert -20 < Task(*parts).value_and_posterior()[0] < 0
 
-    def spoiled(problem, found):
-        posterior = copy.copy(found.posterior)
-        posterior.definite = False
-        lost = replace(found, posterior=posterior, converged=False)
-        return replace(ep_evidence(problem, found), value=1e9, approximation=lost)
+    class Spoiled(Task):
+        def infer(self, problem, start=None):
+            found = super().infer(problem, start)
+            posterior = copy.copy(found.posterior)
+            posterior.definite = False
+            return replace(found, posterior=posterior, converged=False)
 
-    task = replace(task, objective=spoiled)
-    assert task.settle()[0] == task.evaluate(task.theta)[0] == -np.inf
+    task = Spoiled(*parts)
+    assert task.value_and_posterior()[0] == task.evaluate(task.theta).value == -np.inf
 
 
 @pytest.mark.parametrize("projection", [Differences([0, 1, 4, 2], [3, 2, 0, 5], 6), Identity(6)])
@@ -548,10 +549,9 @@ def test_distinct_projections_are_those_of_the_matrix(pair):
         assert len(np.unique(dense.round(12), axis=0)) == len(dense)
 
 
-def test_scatter_works_in_chunks(monkeypatch):
-    monkeypatch.setattr("ordinalgp.core.projections._CHUNK_ROWS", 5)
+def test_scatter_works_in_chunks():
     B, tau = RNG.normal(size=(12, 3)), RNG.uniform(0.1, 1, 12)
-    assert_allclose(Basis(B).scatter(tau), B.T @ np.diag(tau) @ B, atol=1e-13)
+    assert_allclose(Basis(B, chunk_rows=5).scatter(tau), B.T @ np.diag(tau) @ B, atol=1e-13)
 
 
 @pytest.mark.parametrize("prior", ["zero", "given"])

@@ -58,10 +58,6 @@ class Triangle:
         self._lower: Any = factor
         self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
 
-    def invert(self) -> None:
-        """Let the inverse take the factor's place."""
-        self.inverse  # noqa: B018 (computed when it is read)
-
     @cached_property
     def inverse(self) -> FloatArray:
         """L^-1, written over L."""

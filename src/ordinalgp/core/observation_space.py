@@ -1,18 +1,16 @@
-"""The posterior in the space of observations, where there are no more of them than latent values.
+"""The posterior in the space of observations: no more of them than latent values.
 
 Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
 """
 
-import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.linalg import Triangle, mirrored
-from ordinalgp.core.posterior import Copies, Moments, Preconditioner, Sites
+from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
 from ordinalgp.core.projections import Identity, Projection, lift, sandwich
 from ordinalgp.core.workspace import Workspace, matrix
 
@@ -35,7 +33,7 @@ class _ScaledInverse:
         return S * self.triangle.solve(v / S)
 
 
-class ObservationSpacePosterior:
+class ObservationSpacePosterior(Posterior):
     """Posterior in the space of observations: B = I + S P S."""
 
     def __init__(
@@ -48,31 +46,25 @@ class ObservationSpacePosterior:
         workspace: Workspace | None,
     ) -> None:
         self._A, self._K, self._copies, self._room = A, K, copies, workspace
-        self._h = prior_mean
+        self._h = 0.0 if prior_mean is None else prior_mean
         self._g0 = np.zeros(A.shape[0]) if prior_mean is None else A.apply(prior_mean)
         self._P = P = sandwich(A, K)
         self._T = copies.merge(sites.tau)
         self._S = S = np.sqrt(self._T)
         self._triangle = Triangle(lambda: _scaled(P, S, matrix(workspace, "factor", len(P))))
         self.half_log_det, self.definite = self._triangle.half_log_det, self._triangle.definite
-        self._triangle.invert()  # all that follows is cheaper with L^-1, which variances need
-        self._move(sites.nu)
+        self._triangle.inverse  # noqa: B018 (all that follows is cheaper with L^-1, which variances need)
+        self.move(sites.nu)
 
-    def _move(self, nu: FloatArray) -> None:
+    def move(self, nu: FloatArray) -> None:
+        """Set mean and weights, the factorisation kept."""
         w = self._observation_weights(self._copies.merge(nu))
         self._u = self._g0 + self._P @ w
         self.weights = self._A.adjoint(w)
         if isinstance(self._A, Identity):
             self.mean = self._u
         else:
-            h = 0.0 if self._h is None else self._h
-            self.mean = h + self._K @ self.weights
-
-    def shifted(self, nu: FloatArray) -> Self:
-        """Move the mean with the factorisation kept."""
-        moved = copy.copy(self)
-        moved._move(nu)
-        return moved
+            self.mean = self._h + self._K @ self.weights
 
     def _observation_weights(self, shift: FloatArray) -> FloatArray:
         """W = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
@@ -107,10 +99,6 @@ class ObservationSpacePosterior:
         """Means g0 + P w and variances from the columns of L^-1."""
         spread = self._copies.spread
         return Moments(spread(self._u), spread(self._variances))
-
-    def covary(self, v: FloatArray) -> FloatArray:
-        """(K - K R K) v."""
-        return self.carry(v)[1]
 
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(I - R K) v, and K times that."""

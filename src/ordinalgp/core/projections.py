@@ -1,4 +1,4 @@
-"""What each observation sees: one linear combination of the latent values, u = A f."""
+"""Projections: each observation sees one linear combination of the latent values, u = A f."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +9,6 @@ from scipy import sparse
 
 from ordinalgp._typing import Axes, FloatArray, IntArray
 
-_CHUNK_ROWS = 8192
 _FEW_ENTRIES = 4  # in a sparse row: 16 numbers gathered cost less than a row of N
 _CANCELLED = 1e-6  # a variance smaller than this share of its terms has lost six digits
 
@@ -126,10 +125,10 @@ class RowSelection:
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
-    """A dense matrix: u is a weighted sum of basis functions, or of inducing values."""
+class _Matrix:
+    """A projection with a matrix, dense or sparse."""
 
-    matrix: FloatArray
+    matrix: Any
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -138,19 +137,27 @@ class Basis:
 
     def apply(self, f: FloatArray) -> FloatArray:
         """Matrix times f."""
-        return self.matrix @ f
+        return np.asarray(self.matrix @ f)
 
     def adjoint(self, u: FloatArray) -> FloatArray:
         """Transposed matrix times u."""
-        return self.matrix.T @ u
+        return np.asarray(self.matrix.T @ u)
+
+
+@dataclass(frozen=True, eq=False)
+class Basis(_Matrix):
+    """A dense matrix: u is a weighted sum of basis functions, or of inducing values."""
+
+    chunk_rows: int = 8192
+    """rows of the matrix that are processed at a time"""
 
     def scatter(self, tau: FloatArray) -> FloatArray:
         """Sum of tau_m a_m a_m' over blocks of rows, so that no M x N copy is made."""
         m, n = self.shape
         out = np.zeros((n, n))
-        for start in range(0, m, _CHUNK_ROWS):
-            block = self.matrix[start : start + _CHUNK_ROWS]
-            out += block.T @ (tau[start : start + _CHUNK_ROWS, None] * block)
+        for start in range(0, m, self.chunk_rows):
+            part = slice(start, start + self.chunk_rows)
+            out += self.matrix[part].T @ (tau[part, None] * self.matrix[part])
         return out
 
     @property
@@ -170,23 +177,8 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
-class SparseProjection:
+class SparseProjection(_Matrix):
     """Any sparse linear combinations: the rows of a scipy sparse matrix."""
-
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix."""
-        return self.matrix.shape[0], self.matrix.shape[1]
-
-    def apply(self, f: FloatArray) -> FloatArray:
-        """Matrix times f."""
-        return np.asarray(self.matrix @ f)
-
-    def adjoint(self, u: FloatArray) -> FloatArray:
-        """Transposed matrix times u."""
-        return np.asarray(self.matrix.T @ u)
 
     def scatter(self, tau: FloatArray) -> FloatArray:
         """A' diag(tau) A, dense."""
