@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Identity, RowSelection
@@ -300,7 +301,10 @@ def latent_in_blocks(
     """
     block = max(1, size // len(support))
     parts = [X[i : i + block] for i in range(0, len(X), block)]
-    found = [posterior.predict(kernel(part, support), kernel.diag(part)) for part in parts]
+    found = [
+        posterior.predict(cross_covariance(kernel, part, support), kernel.diag(part))
+        for part in parts
+    ]
     return Moments(*(np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var")))
 
 

@@ -5,11 +5,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils import check_random_state
 
 from ordinalgp._typing import IntArray
 from ordinalgp.models.base import Fitted, OrdinalClassifier, restore_on_error
+from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows, numbered_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Report, reporter
@@ -228,7 +228,11 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         X = self._check_inputs(X, reset=True)
         levels = self._encode(X, y, classes)
         weights = check_weights(sample_weight, len(X), levels.codes)
-        kernel = RBF() if self._families else self.kernel.clone_with_theta(self.kernel.theta)
+        kernel = (
+            gaussian_kernel(1)
+            if self._families
+            else self.kernel.clone_with_theta(self.kernel.theta)
+        )
         rows = numbered_rows(X, levels.codes, weights, kernel)
         rng, report = check_random_state(self.random_state), reporter(self.verbose)
         first, n_levels = rows.latent[first_rows(rows.codes, rng)], len(levels.categories)

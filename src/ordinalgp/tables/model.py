@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import ARDLinear, Exponential
+from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.tables.cells import BadCell, BadRows, Table, as_table
 from ordinalgp.tables.encoding import Encoder, inspect, learn
 from ordinalgp.validation.labels import class_positions
@@ -290,13 +290,10 @@ def kernel_named(name: str, n_features: int) -> Any:
     check_option("kernel", name, KERNELS)
     if name == "linear":
         return ARDLinear(np.full(n_features, 1 / n_features))
-    length = np.sqrt(n_features)
     bounds = (1e-3, 1e5)
     if name == "exponential":
         return Exponential(2.0 * n_features, length_scale_bounds=bounds)
-    if name == "ard":
-        return RBF(np.full(n_features, length), length_scale_bounds=bounds)
-    return RBF(length, length_scale_bounds=bounds)
+    return gaussian_kernel(n_features, bounds, per_feature=name == "ard")
 
 
 def _refuse(table: Table, bad: list[BadCell]) -> None:
