@@ -61,10 +61,6 @@ def _target(problem: Problem, found: Approximation) -> Sites:
     return Sites(tau, nu)
 
 
-def _blend(old: Sites, new: Sites, step: float) -> Sites:
-    return Sites(old.tau + step * (new.tau - old.tau), old.nu + step * (new.nu - old.nu))
-
-
 def _survey(problem: Problem, sites: Sites, sweep: int, tol: float) -> Approximation:
     """Posterior, cavities and tilted moments under ``sites``, and how far they are from fixed."""
     return _settled(problem, problem.condition(sites), sites, sweep, tol)
@@ -157,7 +153,7 @@ def propagate(problem: Problem, start: Start | None, max_sweeps: int, tol: float
         target = _target(problem, found)
         past = past.after(found, target) if last >= found.change <= _NEAR else _Past()
         last = found.change
-        sites = past.extrapolated() or _blend(found.sites, target, step)
+        sites = past.extrapolated() or found.sites.towards(target, step)
     return found
 
 

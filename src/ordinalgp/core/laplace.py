@@ -73,8 +73,7 @@ def _point(u: FloatArray) -> Moments:
 def _mode_at(problem: Problem, weights: FloatArray, f: FloatArray) -> _Mode:
     at = _point(problem.projection.apply(f))
     smoothed = problem.smooth(at)
-    away = f if problem.prior_mean is None else f - problem.prior_mean
-    height = float(problem.counts @ smoothed.value - 0.5 * weights @ away)
+    height = float(problem.counts @ smoothed.value - 0.5 * weights @ problem.offset(f))
     return _Mode(weights, f, at, smoothed, height)
 
 
@@ -128,7 +127,7 @@ def _newton_step(problem: Problem, mode: _Mode, known: Preconditioner) -> tuple[
     for k in range(_MOST):
         if not last > _ENOUGH * size:
             break
-        direction = known.without_sites(rest)
+        direction = known(rest)
         image = direction + A.adjoint(W * A.apply(K @ direction))
         mix = images[:k] @ image
         image -= mix @ images[:k]

@@ -59,8 +59,8 @@ class LatentSpacePosterior(Posterior):
 
     @property
     def preconditioner(self) -> Preconditioner | None:
-        """Itself: the half covariance is all that is needed."""
-        return self
+        """The half covariance is all that is needed."""
+        return self.without_sites
 
     def without_sites(self, v: FloatArray) -> FloatArray:
         """Solve with I + A' T A K."""

@@ -3,8 +3,7 @@
 Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -19,18 +18,6 @@ from ordinalgp.core.workspace import Workspace, matrix
 _WEAK_SITE = 1e-4
 _FAINT = 1e-6  # smallest share of the largest site's scale that a preconditioner divides by
 _STRIP = 128  # rows at a time that stay in the cache
-
-
-@dataclass(frozen=True, eq=False)
-class _ScaledInverse:
-    """(I + T K)^-1 = S B^-1 S^-1, without anything else that a posterior holds."""
-
-    S: FloatArray
-    triangle: Triangle
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        S = np.maximum(self.S, max(_FAINT * np.max(self.S), np.finfo(float).tiny))
-        return S * self.triangle.solve(v / S)
 
 
 class ObservationSpacePosterior(Posterior):
@@ -77,8 +64,9 @@ class ObservationSpacePosterior(Posterior):
     @property
     def preconditioner(self) -> Preconditioner | None:
         """S B^-1 S^-1, where every latent value is observed by itself."""
+        # Not a method, which would keep all else that the posterior holds.
         single = isinstance(self._A, Identity)
-        return _ScaledInverse(self._S, self._triangle) if single else None
+        return partial(_without_sites, self._S, self._triangle) if single else None
 
     @cached_property
     def _variances(self) -> FloatArray:
@@ -129,6 +117,12 @@ class ObservationSpacePosterior(Posterior):
         """Take off the covariance that the sites explain."""
         half = self._half(K_cross)
         return K_new - half.T @ half
+
+
+def _without_sites(S: FloatArray, triangle: Triangle, v: FloatArray) -> FloatArray:
+    """(I + T K)^-1 v = S B^-1 S^-1 v."""
+    S = np.maximum(S, max(_FAINT * np.max(S), np.finfo(float).tiny))
+    return S * triangle.solve(v / S)
 
 
 def _scaled(P: FloatArray, S: FloatArray, B: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """Members of a Gaussian posterior, whatever form its linear algebra has."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Protocol, Self
 
@@ -29,16 +30,18 @@ class Sites:
         """Sites that say nothing."""
         return cls(np.zeros(m), np.zeros(m))
 
+    def towards(self, target: "Sites", step: float) -> "Sites":
+        """Sites a share ``step`` of the way to ``target``."""
+        tau, nu = self.tau, self.nu
+        return Sites(tau + step * (target.tau - tau), nu + step * (target.nu - nu))
+
     def rescaled(self, log_scale: float) -> "Sites":
         """The same sites of u exp(log_scale)."""
         return Sites(np.exp(-2.0 * log_scale) * self.tau, np.exp(-log_scale) * self.nu)
 
 
-class Preconditioner(Protocol):
-    """The inverse of I + A' T A K, nearly where a site says nothing."""
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        """(I + A' T A K)^-1 v, (N,)."""
+Preconditioner = Callable[[FloatArray], FloatArray]
+"""v to (I + A' T A K)^-1 v, (N,), nearly where a site says nothing"""
 
 
 class Posterior(Protocol):
@@ -63,7 +66,7 @@ class Posterior(Protocol):
         return moved
 
     @property
-    def preconditioner(self) -> "Preconditioner | None":
+    def preconditioner(self) -> Preconditioner | None:
         """The part that helps with a similar problem; none for few projections that are not f."""
 
     def observed(self) -> Moments:

@@ -38,6 +38,10 @@ class Problem:
         """Some F with K = F F'."""
         return square_root(self.K)
 
+    def offset(self, f: FloatArray) -> FloatArray:
+        """Latent values less their prior mean, (N,)."""
+        return f if self.prior_mean is None else f - self.prior_mean
+
     def smooth(self, at: Moments) -> Smoothed:
         """The smoothed log likelihood of every observation."""
         return self.likelihood.log_expectation(self.y, at.mean, at.var)

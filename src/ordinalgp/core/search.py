@@ -35,7 +35,6 @@ _FAILURES = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 # A relative gain of the objective below this ends the search: 1e-6 in a log evidence of 100,
 # far below any difference that matters between models.
 _RELATIVE_GAIN = 1e-8
-_MAX_ITERATIONS = 200
 # EP's evidence is stationary in the sites, so sites off by 1e-4 leave it off by 1e-8: enough to
 # compare hyperparameters. Laplace's is as exact after a last Newton step of 1e-3, which leaves
 # the mode off by its square. The final inference uses the user's tolerance, and so does the
@@ -309,11 +308,10 @@ def _lbfgs(
 def maximise(
     task: Trainable,
     starts: Sequence[FloatArray],
-    *,
     optimizer: Optimizer = "fmin_l_bfgs_b",
     n_jobs: int | None = None,
     report: Report = silent,
-    max_iterations: int = _MAX_ITERATIONS,
+    max_iterations: int = 200,
 ) -> SearchResult:
     """Climb from every start and keep the best; starts run in parallel through joblib."""
     if optimizer is None or len(task.theta) == 0:

@@ -14,14 +14,13 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.likelihoods import ExpectedLog, expected_log
-from ordinalgp.core.objectives import (
-    Evaluation,
-    LowRankMinusMatrix,
-    Slopes,
-    UpperTriangle,
-    prior_offset,
+from ordinalgp.core.likelihoods import (
+    ExpectedLog,
+    expected_log,
+    fourth_derivative,
+    variance_slopes,
 )
+from ordinalgp.core.objectives import Evaluation, LowRankMinusMatrix, Slopes, UpperTriangle
 from ordinalgp.core.problem import Approximation, Problem
 from ordinalgp.core.projections import sandwich
 from ordinalgp.core.truncated_normal import hermite
@@ -57,7 +56,7 @@ def _divergence(problem: Problem, found: Approximation) -> float:
     """KL(q || prior): half of log |I + P T| - trace(T cov(u)) + (mean - h)' K^-1 (mean - h)."""
     posterior = found.posterior
     trace = (problem.counts * found.sites.tau) @ found.marginal.var
-    shift = posterior.weights @ prior_offset(problem, found)
+    shift = posterior.weights @ problem.offset(posterior.mean)
     return float(posterior.half_log_det - 0.5 * trace + 0.5 * shift)
 
 
@@ -75,9 +74,9 @@ def _site_response(problem: Problem, found: Approximation) -> _Response:
     """Differentiate the fixed point: marginal moments = tilted moments at the cavity."""
     m, v = found.at.mean, found.at.var
     s = found.smoothed
-    d4 = _fourth(problem, found)
-    d1_var = (s.d3 + 2 * s.d1 * s.d2) / 2
-    d2_var = (d4 + 2 * s.d1 * s.d3 + 2 * s.d2**2) / 2
+    h = 1e-4 * np.sqrt(-1 / np.minimum(s.d2, -1e-12))
+    by_var = variance_slopes(s, fourth_derivative(problem.likelihood, problem.y, m, v, h))
+    d1_var, d2_var = by_var.d1[0], by_var.d2[0]
     # Tilted mean m + v d1 and variance v + v^2 d2, differentiated in (m, v).
     jacobian = np.empty((len(m), 2, 2))
     jacobian[:, 0] = np.stack([1 + v * s.d2, s.d1 + v * d1_var], axis=1)
@@ -98,16 +97,6 @@ def _natural_slope(mean: FloatArray, var: FloatArray) -> FloatArray:
     slope[:, 0, 1] = -mean / var**2
     slope[:, 1, 1] = -1 / var**2
     return slope
-
-
-def _fourth(problem: Problem, found: Approximation) -> FloatArray:
-    """Fourth derivative of the smoothed log likelihood, as the slope of the third."""
-    at = found.at
-    h = 1e-4 * np.sqrt(-1 / np.minimum(found.smoothed.d2, -1e-12))
-    up, down = (
-        problem.likelihood.log_expectation(problem.y, at.mean + step, at.var).d3 for step in (h, -h)
-    )
-    return (up - down) / (2 * h)
 
 
 def _remainder(

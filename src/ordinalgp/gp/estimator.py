@@ -197,14 +197,10 @@ class OrdinalGPClassifier(OrdinalClassifier):
             )
 
     def _options(self) -> exact.GPOptions:
-        return exact.GPOptions(
-            self.kernel,
-            self.likelihood,
-            objective_named(self.inference, self.objective),
-            self.max_sweeps,
-            self.tol,
-            exact.SearchOptions.of(self, reporter(self.verbose)),
-        )
+        objective = objective_named(self.inference, self.objective)
+        search = exact.SearchOptions.of(self, reporter(self.verbose))
+        parts = self.kernel, self.likelihood, objective, self.max_sweeps, self.tol
+        return exact.GPOptions(*parts, search)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         points = stages.requested_points(self.inducing, X, self.many_rows_settings)
@@ -232,17 +228,10 @@ class OrdinalGPClassifier(OrdinalClassifier):
             rows = ArrayRows(Chunk(X, levels.codes, weights), settings.chunk_rows)
             signature = self._signature(levels)
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")
-        fit = stages.Stages(
-            rows,
-            signature.n_features,
-            len(signature.categories),
-            points,
-            isinstance(self.inducing, str),
-            self._options(),
-            settings,
-            self.checkpoint,
-            {k: v for k, v in self.get_params().items() if k not in changeable},
-        )
+        params = {k: v for k, v in self.get_params().items() if k not in changeable}
+        size, options = (signature.n_features, len(signature.categories)), self._options()
+        auto = isinstance(self.inducing, str)
+        fit = stages.Stages(rows, *size, points, auto, options, settings, self.checkpoint, params)
         return Fitted(signature, fit.fit())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,20 +37,6 @@ class Chunk:
     def take(self, rows: Any) -> "Chunk":
         """Only these rows."""
         return Chunk(np.asarray(self.X[rows], dtype=float), self.codes[rows], self.counts[rows])
-
-
-class ChunkedRows(Protocol):
-    """Rows in chunks, as a fit over chunks needs them."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    def __iter__(self) -> "Iterator[Chunk | DeferredChunk]":
-        """Go over all rows once, in the same chunks every time."""
-
-    def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
-        """Up to ``size`` rows, drawn without replacement."""
 
 
 @dataclass(frozen=True, eq=False)

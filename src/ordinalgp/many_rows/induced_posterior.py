@@ -24,12 +24,7 @@ from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.linalg import invert_lower, lower_factor
 from ordinalgp.core.objectives import site_share, with_determinant
 from ordinalgp.core.problem import Smoothing, match
-from ordinalgp.many_rows.inducing import (
-    Inducing,
-    WhitenedRows,
-    multiply_lower,
-    squared_length,
-)
+from ordinalgp.many_rows.inducing import Inducing, WhitenedRows, multiply_lower, squared_length
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,17 +234,11 @@ class ChunkObservations:
         half = rows.A * np.sqrt(counts * new.tau)
         alone = np.vstack([counts * new.tau, counts * new.nu, pull])
         thin = np.vstack([alone, counts * slopes.d1]) @ rows.A.T
-        return SweepSums(
-            half @ half.T,  # numpy sees that this is symmetric
-            thin[1],
-            self.evidence(seen),
-            total @ counts,
-            (slopes.value * counts) @ slopes.value.T,
-            thin[3:],
-            thin[2],
-            thin[0],
-            alone.sum(axis=1),
-        )
+        weight, shift, drawn = thin[:3]
+        information = (slopes.value * counts) @ slopes.value.T
+        by_theta = self.evidence(seen), total @ counts, information, thin[3:]
+        # numpy sees that half @ half.T is symmetric.
+        return SweepSums(half @ half.T, shift, *by_theta, drawn, weight, alone.sum(axis=1))
 
     def slopes(self, rows: WhitenedRows, seen: RowMoments) -> ThetaDerivatives:
         """Derivatives in likelihood.theta, and in log c, where residuals become r / c^2."""
@@ -263,11 +252,8 @@ class ChunkObservations:
     def sweep(
         self, rows: WhitenedRows, sites: Sites, view: PosteriorView, step: float = 1.0
     ) -> tuple[RowMoments, SweepSums]:
-        """New sites for these rows (kept in the survey), and their sums; rows as the lens sees."""
+        """New sites for these rows, in their moments, and the sums; rows are those of the view."""
         seen = self.survey(rows, sites, view)
-        target = match(seen.smoothed, seen.at)
-        new = Sites(
-            sites.tau + step * (target.tau - sites.tau), sites.nu + step * (target.nu - sites.nu)
-        )
+        new = sites.towards(match(seen.smoothed, seen.at), step)
         sums = self.sums(rows, seen, new)
         return replace(seen, sites=new), sums

@@ -34,17 +34,8 @@ class InducedRecord:
     def of(cls, model: "InducedGP") -> Self:
         """The record of a model."""
         task, posterior = model.task, model.posterior
-        return cls(
-            task.kernel,
-            task.likelihood,
-            task.Z,
-            posterior.precision,
-            posterior.shift,
-            task.smoothing,
-            task.max_sweeps,
-            float(task.tol),
-            model.summary,
-        )
+        parts = task.kernel, task.likelihood, task.Z, posterior.precision, posterior.shift
+        return cls(*parts, task.smoothing, task.max_sweeps, float(task.tol), model.summary)
 
     def restored(self) -> "InducedGP":
         """The model again, one factorisation later."""

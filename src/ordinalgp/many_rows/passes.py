@@ -17,7 +17,7 @@ from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.problem import Smoothing
-from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, ChunkedRows
+from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, FactoryRows
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.induced_posterior import (
     ChunkObservations,
@@ -122,7 +122,7 @@ def _job(chunk: Any, slot: Slot, sweep: Sweep) -> tuple[FloatArray | None, Sweep
 class LocalSweeps(Sweeps):
     """Chunks through joblib: threads, or whatever backend is configured."""
 
-    rows: ChunkedRows
+    rows: ArrayRows | FactoryRows
     store: SiteStore
     n_jobs: int | None
     report: Report = silent
@@ -208,15 +208,10 @@ class PassState:
         """
         # The first value belongs to a posterior that had not seen these rows.
         fell = len(self.values) > 1 and value < self.values[-1] - tolerated * self.promised
-        return replace(
-            self,
-            done=self.done + 1,
-            sites=next_share(self.sites, moved > self.moved),
-            likelihood=next_share(self.likelihood, fell),
-            moved=moved,
-            promised=promised,
-            values=(*self.values, value),
-        )
+        sites = next_share(self.sites, moved > self.moved)
+        state = replace(self, sites=sites, likelihood=next_share(self.likelihood, fell))
+        values = (*self.values, value)
+        return replace(state, done=self.done + 1, moved=moved, promised=promised, values=values)
 
     def idle(self, gain: float, patience: int) -> bool:
         """Whether ``patience`` passes gained less than ``gain``, though each promised more."""
@@ -309,14 +304,9 @@ class PassRunner:
         return found.promise <= enough * n or still or idle
 
     def _save(self, task: InducedTask, posterior: InducedPosterior, state: PassState) -> None:
-        self.store.save(
-            theta=task.theta,
-            unit=getattr(task.likelihood, "unit", 1.0),
-            Z=task.Z,
-            precision=posterior.precision,
-            shift=posterior.shift,
-            **asdict(state),
-        )
+        unit = getattr(task.likelihood, "unit", 1.0)
+        found = {"precision": posterior.precision, "shift": posterior.shift}
+        self.store.save(theta=task.theta, unit=unit, Z=task.Z, **found, **asdict(state))
 
     def _report(self, number: int, found: PassResult, seconds: float, done: bool) -> None:
         n, value = self.sweeps.n_rows, float(found.value)

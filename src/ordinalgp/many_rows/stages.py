@@ -21,7 +21,7 @@ from sklearn.utils.validation import _num_samples
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.core.search import Task, maximise
+from ordinalgp.core.search import Task
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedTask
@@ -194,13 +194,7 @@ class Stages:
         task = InducedTask.like(exact, self._chosen(exact, places)).on(sample)
         if search.optimizer is None:
             return task
-        found = maximise(
-            task,
-            [task.theta],
-            optimizer=search.optimizer,
-            report=search.report,
-            max_iterations=limits.refine_steps,
-        )
+        found = search.search(task, [task.theta], limits.refine_steps)
         task = task.at(found.theta)
         return replace(task, Z=self._chosen(task, places))
 

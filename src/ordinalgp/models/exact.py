@@ -15,28 +15,14 @@ from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Identity, RowSelection
-from ordinalgp.core.search import (
-    ObjectiveName,
-    Optimizer,
-    SearchResult,
-    Task,
-    Trainable,
-    maximise,
-    perturbed,
-)
+from ordinalgp.core.search import ObjectiveName, Optimizer, SearchResult, Task, maximise, perturbed
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
 from ordinalgp.models.training_rows import RowIndex, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Report
 from ordinalgp.runtime.warning import warn_user
+from ordinalgp.validation import options
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import (
-    allows_missing,
-    check_kernel,
-    check_number,
-    check_option,
-    check_whole,
-)
 
 LIKELIHOODS: dict[str, type[Thresholds]] = {"probit": OrdinalProbit, "logit": OrdinalLogit}
 # Noise at the start, in prior standard deviations of the latent function. Of the paper's start and
@@ -74,11 +60,9 @@ class SearchOptions:
         rng = check_random_state(self.random_state)
         return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts)]
 
-    def search(self, task: Trainable, starts: Sequence[FloatArray]) -> SearchResult:
-        """Maximise the task's objective."""
-        return maximise(
-            task, starts, optimizer=self.optimizer, n_jobs=self.n_jobs, report=self.report
-        )
+    def search(self, task: Any, starts: Sequence[FloatArray], steps: int = 200) -> SearchResult:
+        """Maximise the task's objective, from every start in at most so many steps."""
+        return maximise(task, starts, self.optimizer, self.n_jobs, self.report, steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,18 +121,18 @@ class GPOptions:
 def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     """Raise unless the parameters of a search are right; ``words`` may stand for a kernel."""
     if isinstance(estimator.kernel, str) and words:
-        check_option("kernel", estimator.kernel, words)
+        options.check_option("kernel", estimator.kernel, words)
     elif estimator.kernel is not None:
-        check_kernel(estimator.kernel)
+        options.check_kernel(estimator.kernel)
     if estimator.optimizer is not None and not callable(estimator.optimizer):
-        check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
-    check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
+        options.check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
+    options.check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
 
 
 def check_likelihood(likelihood: Any) -> None:
     """Raise unless this is a word for a likelihood, or has all that one needs."""
     if isinstance(likelihood, str):
-        check_option("likelihood", likelihood, tuple(LIKELIHOODS))
+        options.check_option("likelihood", likelihood, tuple(LIKELIHOODS))
         return
     lacking = [name for name in ORDINAL_MEMBERS if not hasattr(likelihood, name)]
     if lacking or isinstance(likelihood, type):
@@ -162,9 +146,9 @@ def check_likelihood(likelihood: Any) -> None:
 
 def check_inference(estimator: Any) -> None:
     """Raise unless the parameters of approximate inference are right."""
-    check_option("inference", estimator.inference, ("ep", "laplace"))
-    check_whole("max_sweeps", estimator.max_sweeps, least=1)
-    check_number("tol", estimator.tol, above=0)
+    options.check_option("inference", estimator.inference, ("ep", "laplace"))
+    options.check_whole("max_sweeps", estimator.max_sweeps, least=1)
+    options.check_number("tol", estimator.tol, above=0)
 
 
 @saved_as("summary.search")
@@ -286,8 +270,8 @@ class ExactGP(LatentModel):
 
 def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
     """Raise unless saved inputs are ones that the kernel takes."""
-    check_kernel(kernel)
-    gaps = allows_missing(kernel) or not np.isnan(X).any()
+    options.check_kernel(kernel)
+    gaps = options.allows_missing(kernel) or not np.isnan(X).any()
     if X.shape[1] != n_features or np.isinf(X).any() or not gaps:
         raise ValueError("the inputs and the rest of the model disagree")
 
