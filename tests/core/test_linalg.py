@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ordinalgp.core.linalg import Triangle, lower_factor
-from ordinalgp.core.workspace import Workspace
+from ordinalgp.core.linalg import Triangle, Workspace, lower_factor
 
 
 def covariance(n):

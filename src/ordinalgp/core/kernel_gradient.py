@@ -15,8 +15,8 @@ from sklearn.gaussian_process import kernels as sk
 from ordinalgp._typing import FloatArray
 from ordinalgp.core import kernel_matrix as matrices
 from ordinalgp.core.kernel_matrix import BLOCK, Profile, kernel_matrix, scaled, split, symmetric
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Upstream
-from ordinalgp.core.workspace import Workspace
 from ordinalgp.kernels import ARDLinear
 
 __all__ = ["contract", "kernel_slope"]

@@ -14,7 +14,7 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.workspace import Workspace
+from ordinalgp.core.linalg import Workspace
 
 Profile = Callable[[FloatArray], FloatArray]  # of a block of r^2, which it may overwrite
 Rows = Callable[[int, int], FloatArray]  # (i, j) -> r^2 from the rows i..j to the rows i..n

@@ -125,12 +125,8 @@ def expected_log(
     # The slope of the rule itself; E[d2]/2 is its limit where the spread vanishes.
     wide = sd > 1e-6
     d_var = np.where(wide, (weights * nodes) @ d1 / np.where(wide, sd, 1.0), weights @ d2) / 2
-    return ExpectedLog(
-        value=weights @ point.value.reshape(u.shape),
-        d_mean=weights @ d1,
-        d_var=d_var,
-        d_theta=np.einsum("k,pkm->pm", weights, theta.reshape(-1, *u.shape)),
-    )
+    d_theta = np.einsum("k,pkm->pm", weights, theta.reshape(-1, *u.shape))
+    return ExpectedLog(weights @ point.value.reshape(u.shape), weights @ d1, d_var, d_theta)
 
 
 def fourth_derivative(

@@ -8,10 +8,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.linalg import Triangle, mirrored
+from ordinalgp.core.linalg import Triangle, Workspace, matrix, mirrored
 from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
 from ordinalgp.core.projections import Identity, Projection, lift, sandwich
-from ordinalgp.core.workspace import Workspace, matrix
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.

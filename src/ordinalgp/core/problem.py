@@ -9,9 +9,8 @@ import numpy as np
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
-from ordinalgp.core.linalg import square_root
+from ordinalgp.core.linalg import Workspace, square_root
 from ordinalgp.core.projections import Projection
-from ordinalgp.core.workspace import Workspace
 
 Smoothing = Literal["mode", "cavity"]
 

@@ -50,8 +50,9 @@ def squared_lengths(A: Projection, H: FloatArray) -> FloatArray:
     if places is None:
         half = A.apply(H.T)
         return np.einsum("mk,mk->m", half, half)
-    terms = np.take((H.T @ H).ravel(), places.flat).reshape(places.products.shape)
-    terms *= places.products
+    flat, products = places
+    terms = np.take((H.T @ H).ravel(), flat).reshape(products.shape)
+    terms *= products
     found: FloatArray = terms.sum(axis=1)
     close = np.flatnonzero(found < _CANCELLED * np.abs(terms).sum(axis=1))
     if len(close):
@@ -167,16 +168,6 @@ class Basis(_Matrix):
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """The k^2 pairs of latent values that each sparse row joins: a' C a is a sum over them."""
-
-    flat: IntArray
-    """where each pair is in the matrix written row after row, (M k^2,)"""
-    products: FloatArray
-    """of the pair's entries, (M, k^2)"""
-
-
-@dataclass(frozen=True, eq=False)
 class SparseProjection(_Matrix):
     """Any sparse linear combinations: the rows of a scipy sparse matrix."""
 
@@ -184,13 +175,17 @@ class SparseProjection(_Matrix):
         """A' diag(tau) A, dense."""
         if self.places is None:
             return np.asarray((self.matrix.T @ self.matrix.multiply(tau[:, None])).todense())
-        n, at = self.shape[1], self.places
-        weights = (tau[:, None] * at.products).ravel()
-        return np.bincount(at.flat, weights, n * n).astype(float, copy=False).reshape(n, n)
+        n, (flat, products) = self.shape[1], self.places
+        weights = (tau[:, None] * products).ravel()
+        return np.bincount(flat, weights, n * n).astype(float, copy=False).reshape(n, n)
 
     @cached_property
-    def places(self) -> "Places | None":
-        """Where rows meet in an N x N matrix, if all have the same small number of entries."""
+    def places(self) -> tuple[IntArray, FloatArray] | None:
+        """The k^2 pairs of latent values that each row joins: a' C a is a sum over them.
+
+        Their places in the N x N matrix written row after row, (M k^2,), and the products of
+        their entries, (M, k^2); None unless all rows have the same small number k of entries.
+        """
         lengths = np.diff(self.matrix.indptr)
         if len(lengths) == 0 or np.ptp(lengths) > 0 or lengths[0] > _FEW_ENTRIES:
             return None
@@ -198,7 +193,7 @@ class SparseProjection(_Matrix):
         columns = self.matrix.indices.reshape(-1, k).astype(np.intp)
         entries = self.matrix.data.reshape(-1, k)
         flat = np.repeat(columns, k, axis=1) * self.shape[1] + np.tile(columns, k)
-        return Places(flat.ravel(), np.repeat(entries, k, axis=1) * np.tile(entries, k))
+        return flat.ravel(), np.repeat(entries, k, axis=1) * np.tile(entries, k)
 
     @cached_property
     def distinct(self) -> tuple[Projection, IntArray | None]:

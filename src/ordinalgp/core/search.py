@@ -15,11 +15,11 @@ from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.inference import infer
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.variational_bound import ep_bound
-from ordinalgp.core.workspace import Workspace
 from ordinalgp.runtime.progress import Progress, Report, silent
 
 Objective = Callable[[Problem, Approximation], Evaluation]
@@ -265,11 +265,7 @@ class _Ascent:
 
 
 def _climb(
-    task: Trainable,
-    theta: FloatArray,
-    optimizer: Optimizer,
-    max_iterations: int,
-    report: Report = silent,
+    task: Trainable, theta: FloatArray, optimizer: Optimizer, steps: int, report: Report = silent
 ) -> SearchResult:
     """Search from one start."""
     ascent = _Ascent(task.relaxed(), report)
@@ -279,7 +275,7 @@ def _climb(
         optimizer(ascent.as_scikit_learn, theta, bounds)
         message, converged = "user's optimizer", True
     else:
-        message, converged = _lbfgs(ascent, theta, bounds, max_iterations)
+        message, converged = _lbfgs(ascent, theta, bounds, steps)
     if ascent.best is None:
         return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
     report(ascent.progress(ascent.value, message))
@@ -287,11 +283,9 @@ def _climb(
     return SearchResult(ascent.best, ascent.value, path, ascent.start, converged, message)
 
 
-def _lbfgs(
-    ascent: _Ascent, theta: FloatArray, bounds: FloatArray, max_iterations: int
-) -> tuple[str, bool]:
+def _lbfgs(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, steps: int) -> tuple[str, bool]:
     """Run L-BFGS-B; where failed evaluations broke its line search, begin again at the best."""
-    options = {"ftol": _RELATIVE_GAIN, "gtol": 1e-7, "maxiter": max_iterations}
+    options = {"ftol": _RELATIVE_GAIN, "gtol": 1e-7, "maxiter": steps}
     for _ in range(3):
         failures, value = ascent.failures, ascent.value
         result = minimize(
@@ -311,16 +305,16 @@ def maximise(
     optimizer: Optimizer = "fmin_l_bfgs_b",
     n_jobs: int | None = None,
     report: Report = silent,
-    max_iterations: int = 200,
+    steps: int = 200,
 ) -> SearchResult:
     """Climb from every start and keep the best; starts run in parallel through joblib."""
     if optimizer is None or len(task.theta) == 0:
         return SearchResult(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
     if len(starts) == 1:  # one start needs no other process, which takes a second or two to begin
-        return _climb(task, starts[0], optimizer, max_iterations, report)
+        return _climb(task, starts[0], optimizer, steps, report)
     began = time.perf_counter()
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_climb)(task, theta, optimizer, max_iterations) for theta in starts
+        delayed(_climb)(task, theta, optimizer, steps) for theta in starts
     )
     for number, result in enumerate(found, 1):  # work in other processes reports when it is done
         seconds, text = time.perf_counter() - began, f"start {number}/{len(starts)}"

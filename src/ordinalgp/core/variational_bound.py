@@ -7,7 +7,6 @@ the marginals of q times their movement, which follows from EP's fixed point by 
 solve (iterative: each step costs two products with the n x n posterior covariance).
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -60,18 +59,11 @@ def _divergence(problem: Problem, found: Approximation) -> float:
     return float(posterior.half_log_det - 0.5 * trace + 0.5 * shift)
 
 
-@dataclass(frozen=True, eq=False)
-class _Response:
-    """How each site (nu, tau) moves with its marginal (mean, var) and with theta."""
+def _site_response(problem: Problem, found: Approximation) -> tuple[FloatArray, FloatArray]:
+    """Slopes of sites (nu, tau) in their marginals (mean, var), (M, 2, 2), and theta, (p, M, 2).
 
-    by_marginal: FloatArray
-    """(M, 2, 2)"""
-    by_theta: FloatArray
-    """(p, M, 2)"""
-
-
-def _site_response(problem: Problem, found: Approximation) -> _Response:
-    """Differentiate the fixed point: marginal moments = tilted moments at the cavity."""
+    They follow from the fixed point: marginal moments = tilted moments at the cavity.
+    """
     m, v = found.at.mean, found.at.var
     s = found.smoothed
     h = 1e-4 * np.sqrt(-1 / np.minimum(s.d2, -1e-12))
@@ -87,7 +79,7 @@ def _site_response(problem: Problem, found: Approximation) -> _Response:
     tilted = np.stack([v * theta.d1, v**2 * theta.d2], axis=-1)
     back = cavity @ to_cavity
     by_marginal = _natural_slope(found.marginal.mean, found.marginal.var) - back
-    return _Response(by_marginal, np.einsum("mij,pmj->pmi", back, tilted))
+    return by_marginal, np.einsum("mij,pmj->pmi", back, tilted)
 
 
 def _natural_slope(mean: FloatArray, var: FloatArray) -> FloatArray:
@@ -111,7 +103,7 @@ def _remainder(
         [counts * (expected.d_mean - nu + tau * mean), counts * (expected.d_var + tau / 2)]
     )
     covariance = sandwich(A, K - K @ R @ K)
-    response = _site_response(problem, found)
+    by_marginal, by_theta = _site_response(problem, found)
 
     def to_sites(x: FloatArray) -> FloatArray:
         """Pull (mean, var) sensitivities back to those of (nu, tau), shape (M, 2)."""
@@ -120,7 +112,7 @@ def _remainder(
         return np.stack([d_nu, -mean * d_nu - counts * ((covariance**2) @ x_var)], axis=1)
 
     def residual(x: FloatArray) -> FloatArray:
-        back = np.einsum("mij,mi->mj", response.by_marginal, to_sites(x.ravel()))
+        back = np.einsum("mij,mi->mj", by_marginal, to_sites(x.ravel()))
         return x.ravel() - back.T.ravel()
 
     system = LinearOperator((2 * len(mean),) * 2, matvec=residual, dtype=float)
@@ -129,4 +121,4 @@ def _remainder(
     weights, keep = found.posterior.weights, np.eye(len(K)) - R @ K
     mixed = np.outer(0.5 * (keep @ A.adjoint(x_mean)), weights)
     moved_K = mixed + mixed.T + keep @ A.scatter(x_var) @ keep.T
-    return moved_K, np.einsum("pmi,mi->p", response.by_theta, to_sites(x))
+    return moved_K, np.einsum("pmi,mi->p", by_theta, to_sites(x))

@@ -11,6 +11,7 @@ from ordinalgp.core.search import objective_named
 from ordinalgp.many_rows import stages
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.many_rows.passes import with_rows
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.models import exact
 from ordinalgp.models.base import Fitted, OrdinalClassifier, Signature, restore_on_error
@@ -275,7 +276,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         points = InducedGP.from_exact(model) if isinstance(model, exact.ExactGP) else model
         classes = np.unique(np.append(self.classes_, self.categories_[codes]))
         signature = replace(self._result.signature, classes=classes)
-        return Fitted(signature, stages.with_rows(points, rows))
+        return Fitted(signature, with_rows(points, rows))
 
     def _publish(self, model: exact.ExactGP | InducedGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood

@@ -16,10 +16,9 @@ from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.linalg import invert_in_place
+from ordinalgp.core.linalg import Workspace, invert_in_place, matrix
 from ordinalgp.core.objectives import UpperTriangle
 from ordinalgp.core.search import ExactTask, Step
-from ordinalgp.core.workspace import Workspace, matrix
 
 _STRIP = 256  # rows of a product at a time
 # In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is

@@ -8,11 +8,11 @@ import numpy as np
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
 from ordinalgp.core.search import SEARCH_TOL, KernelTask, Step
-from ordinalgp.core.workspace import Workspace
 from ordinalgp.many_rows.chunks import Chunk
 from ordinalgp.many_rows.inducing import Inducing, WhitenedRows
 

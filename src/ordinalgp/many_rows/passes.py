@@ -321,3 +321,26 @@ def _moved(task: InducedTask, move: LikelihoodStep) -> InducedTask:
     theta = likelihood.rescaled(move.log_scale).theta
     low, high = likelihood.bounds.T
     return replace(task, likelihood=likelihood.clone_with_theta(np.clip(theta, low, high)))
+
+
+def with_rows(model: InducedGP, rows: ArrayRows) -> InducedGP:
+    """The model with further rows taken in; hyperparameters and points stay."""
+    posterior = model.posterior
+    for chunk in rows:
+        posterior = _absorb(chunk, posterior, model.task)
+    return replace(model, posterior=posterior, apart=None)
+
+
+def _absorb(chunk: Chunk, before: InducedPosterior, task: InducedTask) -> InducedPosterior:
+    """EP (or Newton) on a chunk's rows, the sites of all other rows held."""
+    sites, posterior, step, last = None, before, 1.0, np.inf
+    for _ in range(task.max_sweeps):
+        sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
+        sites, sums = sweep_chunk(chunk, sites, sweep)
+        new = before.joined(*posterior.outward(sums))
+        moved, posterior = new.moved_from(posterior), new
+        if moved <= max(task.tol, 1e-4):
+            break
+        step = next_share(step, moved > last)
+        last = moved
+    return posterior

@@ -28,14 +28,7 @@ from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.induced_posterior import InducedPosterior
 from ordinalgp.many_rows.inducing import Inducing, greedy_points
 from ordinalgp.many_rows.model import InducedGP
-from ordinalgp.many_rows.passes import (
-    LocalSweeps,
-    PassRunner,
-    Sweep,
-    Sweeps,
-    next_share,
-    sweep_chunk,
-)
+from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.exact import GPOptions, SearchSummary
@@ -122,11 +115,8 @@ class Stages:
             )
         found = self._run()
         if not found.summary.converged:
-            passes = found.summary.n_iter
-            warn_user(
-                f"The posterior still moves after {passes} passes; raise max_sweeps.",
-                ConvergenceWarning,
-            )
+            passes = f"The posterior still moves after {found.summary.n_iter} passes"
+            warn_user(f"{passes}; raise max_sweeps.", ConvergenceWarning)
         task = InducedTask.like(found.task, found.task.Z)
         if isinstance(self.rows, ArrayRows) and n <= self.settings.kept_rows:
             task = task.on(self.rows.rows.take(slice(None)))
@@ -154,11 +144,10 @@ class Stages:
 
     def _passes(self, rows: Any, task: InducedTask, store: SiteStore) -> PassRunner:
         search, limits = self.options.search, self.settings
-        sweeps: Sweeps = (
-            DaskSweeps(rows)
-            if isinstance(rows, DaskRows)
-            else LocalSweeps(rows, store, search.n_jobs, search.report, limits.report_seconds)
-        )
+        if isinstance(rows, DaskRows):
+            sweeps: Sweeps = DaskSweeps(rows)
+        else:
+            sweeps = LocalSweeps(rows, store, search.n_jobs, search.report, limits.report_seconds)
         learn = search.optimizer is not None
         return PassRunner(sweeps, task, store, limits, search.report, learn)
 
@@ -260,26 +249,3 @@ def _infer_at_once(task: InducedTask) -> InducedGP:
     left = np.column_stack([cavity.mean, cavity.var + residual])
     summary = SearchSummary(value, np.array([value]), found.converged, found.n_sweeps)
     return InducedGP(task, posterior, summary, left)
-
-
-def with_rows(model: InducedGP, rows: ArrayRows) -> InducedGP:
-    """The model with further rows taken in; hyperparameters and points stay."""
-    posterior = model.posterior
-    for chunk in rows:
-        posterior = _absorb(chunk, posterior, model.task)
-    return replace(model, posterior=posterior, apart=None)
-
-
-def _absorb(chunk: Chunk, before: InducedPosterior, task: InducedTask) -> InducedPosterior:
-    """EP (or Newton) on a chunk's rows, the sites of all other rows held."""
-    sites, posterior, step, last = None, before, 1.0, np.inf
-    for _ in range(task.max_sweeps):
-        sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
-        sites, sums = sweep_chunk(chunk, sites, sweep)
-        new = before.joined(*posterior.outward(sums))
-        moved, posterior = new.moved_from(posterior), new
-        if moved <= max(task.tol, 1e-4):
-            break
-        step = next_share(step, moved > last)
-        last = moved
-    return posterior
