@@ -85,7 +85,7 @@ Slopes = tuple[Upstream, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What every objective returns; its slopes are computed when they are asked for."""
+    """Value of an objective; its slopes are computed when they are asked for."""
 
     value: float
     approximation: Approximation

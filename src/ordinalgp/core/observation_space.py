@@ -31,7 +31,7 @@ class ObservationSpacePosterior(Posterior):
         prior_mean: FloatArray | None,
         workspace: Workspace | None,
     ) -> None:
-        self._A, self._K, self._copies, self._room = A, K, copies, workspace
+        self._A, self._K, self._copies, self._workspace = A, K, copies, workspace
         self._h = 0.0 if prior_mean is None else prior_mean
         self._g0 = np.zeros(A.shape[0]) if prior_mean is None else A.apply(prior_mean)
         self._P = P = sandwich(A, K)
@@ -100,7 +100,7 @@ class ObservationSpacePosterior(Posterior):
 
     def upper_inverse(self) -> FloatArray:
         """R, without the other triangle where every latent value is observed by itself."""
-        R = self._triangle.upper_inverse(self._S, self._room)
+        R = self._triangle.upper_inverse(self._S, self._workspace)
         return R if isinstance(self._A, Identity) else lift(self._A, mirrored(R))
 
     def _half(self, K_cross: FloatArray) -> FloatArray:

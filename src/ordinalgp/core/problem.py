@@ -57,7 +57,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What one problem's answer tells the next: small, so that it can be kept and sent."""
+    """Warm start for a similar problem: small, so that it can be kept and sent."""
 
     sites: Sites
     weights: FloatArray
@@ -86,7 +86,7 @@ class Approximation:
 
     @property
     def start(self) -> Start:
-        """Where to begin on a similar problem."""
+        """Warm start for a similar problem."""
         return Start(self.sites, self.posterior.weights)
 
 

@@ -94,7 +94,7 @@ def _natural_slope(mean: FloatArray, var: FloatArray) -> FloatArray:
 def _remainder(
     problem: Problem, found: Approximation, expected: ExpectedLog, R: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """What the movement of q adds to the gradient in K and in theta."""
+    """The part of the gradient in K and in theta that the movement of q adds."""
     K, A, counts = problem.K, problem.projection, problem.counts
     tau, nu = found.sites.tau, found.sites.nu
     mean = found.marginal.mean

@@ -18,7 +18,6 @@ from ordinalgp.models.base import Fitted, OrdinalClassifier, Signature, restore_
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.options import check_option, check_whole
-from ordinalgp.validation.weights import check_weights
 
 
 @saved_as("estimator.gp")
@@ -72,8 +71,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     tol : float, default=1e-6
         Inference stops when no site moves further than this many posterior standard deviations.
     checkpoint : str or path-like, default=None
-        Folder in which a fit over many rows notes after every pass how far it is; the same fit,
-        interrupted and started again, goes on from there. Removed when the fit is complete.
+        Checkpoint folder of a fit over many rows, written after every pass; an interrupted fit
+        resumes from it. Removed when the fit is complete.
     n_jobs : int, default=None
         Number of restarts or of chunks worked on at once, through joblib.
     random_state : int, RandomState instance or None, default=None
@@ -208,9 +207,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         if points is not None:
             stages.check_threshold_model(self.likelihood)
             return self._learn_from_many_rows(X, y, sample_weight, classes, points)
-        X = self._check_inputs(X, reset=True)
-        levels = self._encode(X, y, classes)
-        weights = check_weights(sample_weight, len(X), levels.codes)
+        X, levels, weights = self._check_rows(X, y, sample_weight, classes)
         model = self._options().fit_exact(X, levels.codes, weights, len(levels.categories))
         return Fitted(self._signature(levels), model)
 
@@ -223,9 +220,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
             none = np.empty(0, dtype=object)
             signature = Signature(rows.categories, rows.classes, rows.n_features, none)
         else:  # in the precision that they have, to save memory
-            X = self._check_inputs(X, reset=True, precisions=(np.float64, np.float32))
-            levels = self._encode(X, y, classes)
-            weights = check_weights(sample_weight, len(X), levels.codes)
+            kinds = (np.float64, np.float32)
+            X, levels, weights = self._check_rows(X, y, sample_weight, classes, precisions=kinds)
             rows = ArrayRows(Chunk(X, levels.codes, weights), settings.chunk_rows)
             signature = self._signature(levels)
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")

@@ -16,7 +16,6 @@ from ordinalgp.models.training_rows import MergedRows, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.weights import check_weights
 
 saved_as("likelihood.rank_noise")(RankNoise)
 saved_as("task.least_squares")(LeastSquaresTask)
@@ -140,9 +139,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         check_search(self)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        X = self._check_inputs(X, reset=True)
-        levels = self._encode(X, y)
-        weights = check_weights(sample_weight, len(X), levels.codes)
+        X, levels, weights = self._check_rows(X, y, sample_weight)
         kernel = starting_kernel(self.kernel, X)
         if self.kernel is None:
             kernel = ConstantKernel(1.0, (1e-4, 1e4)) * kernel

@@ -244,7 +244,7 @@ class FactoryRows(ScannedRows):
 
 
 def draw(n_rows: int, size: int, rng: np.random.RandomState) -> IntArray:
-    """Which rows are sampled, ascending: the same wherever they lie."""
+    """Numbers of the sampled rows, ascending: the same wherever they lie."""
     if size >= n_rows:
         return np.arange(n_rows)
     return np.sort(rng.choice(n_rows, size, replace=False))

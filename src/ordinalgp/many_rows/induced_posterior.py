@@ -181,7 +181,7 @@ class InducedPosterior:
         return float(np.sqrt(np.mean(move**2)))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is sent to workers: the factors are cheaper to compute than to send."""
+        """State to be sent to workers: the factors are cheaper to compute than to send."""
         return {name: getattr(self, name) for name in ("inducing", "precision", "shift")}
 
 

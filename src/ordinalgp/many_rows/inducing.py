@@ -16,12 +16,12 @@ from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
 from ordinalgp.core.linalg import factor_with_nugget, invert_lower, pivoted_cholesky
 
-_STEPS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
+_ROW_BLOCKS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
 
 
 @dataclass(frozen=True, eq=False)
 class WhitenedRows:
-    """What some rows see of the whitened inducing values: g_i = a_i'u + residual noise."""
+    """Rows as combinations of the whitened inducing values: g_i = a_i'u + residual noise."""
 
     A: FloatArray
     """(m, c): column i is a_i"""
@@ -91,11 +91,11 @@ def multiply_lower(M: FloatArray, B: FloatArray) -> FloatArray:
     """M B for a lower triangle M, by rows of blocks.
 
     numpy's products let other threads run, which scipy's triangular ones do not, and are also
-    faster by one thread than a triangular solve (512 x 512 times 8192: 8 against 12 us a column).
+    faster by one thread than a triangular solve (512 x 512 times 8192: 8 against 12 us per column).
     """
     m = len(M)
     out = np.empty(B.shape, dtype=np.result_type(M, B))
-    size = max(1, -(-m // _STEPS))
+    size = max(1, -(-m // _ROW_BLOCKS))
     for i in range(0, m, size):
         j = min(i + size, m)
         np.matmul(M[i:j, :j], B[:j], out=out[i:j])

@@ -168,6 +168,14 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_consistent_length(X, levels.codes)
         return levels
 
+    def _check_rows(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, **inputs: Any
+    ) -> tuple[FloatArray, Levels, FloatArray]:
+        """Inputs, levels and weights of the rows of a fit."""
+        X = self._check_inputs(X, reset=True, **inputs)
+        levels = self._encode(X, y, classes)
+        return X, levels, check_weights(sample_weight, len(X), levels.codes)
+
     def _check_later_rows(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[FloatArray, IntArray, FloatArray]:

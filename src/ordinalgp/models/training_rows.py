@@ -130,7 +130,7 @@ def extended_rows(
 
 
 def places(numbers: IntArray, among: IntArray) -> IntArray:
-    """Where each of ``numbers`` is in ``among``, all of them different."""
+    """Place of each of ``numbers`` in ``among``, all of them different."""
     order = np.argsort(among)
     found: IntArray = order[np.searchsorted(among[order], numbers)]
     return found
