@@ -151,8 +151,7 @@ def matern_weight(r2: FloatArray, nu: float) -> FloatArray:
     z = np.sqrt(2.0 * nu * np.maximum(r2, 1e-30))
     if nu in _MATERN:
         return _MATERN[nu][1](z) * np.exp(-z)
-    w: FloatArray = nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
-    return w
+    return nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
 
 
 def matern_matrix(kernel: Any, X: Any) -> FloatArray:

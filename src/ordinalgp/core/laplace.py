@@ -94,8 +94,7 @@ def _change(problem: Problem, old: _Mode, new: _Mode) -> FloatArray:
     """Movements in standard deviations of a posterior that is at most as narrow as the true one."""
     prior_precision = len(problem.K) / max(np.trace(problem.K), np.finfo(float).tiny)
     scale = np.sqrt(prior_precision - old.smoothed.d2)
-    moved: FloatArray = scale * np.abs(new.at.mean - old.at.mean)
-    return moved
+    return scale * np.abs(new.at.mean - old.at.mean)
 
 
 def _approach(problem: Problem, mode: _Mode, known: Preconditioner, tol: float) -> _Mode:

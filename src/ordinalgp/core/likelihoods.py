@@ -243,8 +243,7 @@ class Thresholds(ABC):
         levels = np.tile(np.arange(r), m)
         log_p = self.log_expectation(levels, np.repeat(mean, r), np.repeat(var, r)).value
         log_p = log_p.reshape(m, r)
-        p: FloatArray = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
-        return p
+        return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
 
     @abstractmethod
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:

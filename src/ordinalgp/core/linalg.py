@@ -205,8 +205,7 @@ class Features:
         Features are g(x) = L^-1 k(Z, x) with the pivots' own factor L.
         """
         lower = self.matrix[self.pivots]
-        coefficients: FloatArray = solve_triangular(lower, weights, lower=True, trans="T")
-        return coefficients
+        return solve_triangular(lower, weights, lower=True, trans="T")
 
 
 def pivoted_cholesky(

@@ -39,7 +39,8 @@ class ObservationSpacePosterior(Posterior):
         self._S = S = np.sqrt(self._T)
         self._triangle = Triangle(lambda: _scaled(P, S, matrix(workspace, "factor", len(P))))
         self.half_log_det, self.definite = self._triangle.half_log_det, self._triangle.definite
-        self._triangle.inverse  # noqa: B018 (all that follows is cheaper with L^-1, which variances need)
+        # All that follows is cheaper with L^-1, which variances need.
+        self._triangle.inverse  # noqa: B018
         self.move(sites.nu)
 
     def move(self, nu: FloatArray) -> None:

@@ -1,9 +1,10 @@
 """One hyperparameter search for all models: L-BFGS-B on [kernel.theta, likelihood.theta]."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -52,32 +53,9 @@ class Step:
     """warm start for the next evaluation: small, so that it can be kept and sent"""
 
 
-class Trainable(Protocol):
-    """An objective of the hyperparameters [kernel.theta, likelihood.theta]."""
-
-    @property
-    def theta(self) -> FloatArray:
-        """Hyperparameters at the start, shape (p,)."""
-
-    @property
-    def bounds(self) -> FloatArray:
-        """Search bounds, shape (p, 2)."""
-
-    def at(self, theta: FloatArray) -> Self:
-        """Return the same task at other hyperparameters."""
-
-    def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs."""
-
-    def evaluate(
-        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
-    ) -> Step:
-        """Objective and gradient; ``workspace`` is scratch memory of one search."""
-
-
 @dataclass(frozen=True, eq=False)
-class KernelTask:
-    """Rows, a kernel and a likelihood: the hyperparameters of a task and their bounds."""
+class Trainable(ABC):
+    """An objective of rows, and of the hyperparameters [kernel.theta, likelihood.theta]."""
 
     X: Annotated[FloatArray, Axes("N d")]
     kernel: Annotated[Any, Tagged("kernel")]
@@ -110,9 +88,19 @@ class KernelTask:
         likelihood = self.likelihood.clone_with_theta(theta[p:])
         return replace(self, kernel=kernel, likelihood=likelihood)
 
+    def relaxed(self) -> Self:
+        """Return the task at the precision that a search needs: by default its own."""
+        return self
+
+    @abstractmethod
+    def evaluate(
+        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
+    ) -> Step:
+        """Objective and gradient; ``workspace`` is scratch memory of one search."""
+
 
 @dataclass(frozen=True, eq=False)
-class ExactTask(KernelTask):
+class ExactTask(Trainable):
     """A task whose latent values are those of all inputs."""
 
     projection: Annotated[Projection, Tagged("projection")]

@@ -74,15 +74,10 @@ class LeastSquaresTask(ExactTask):
 
     prior_mean: Annotated[float, Axes("", *FINITE)]
 
-    def relaxed(self) -> Self:
-        """Return the task itself: least squares is exact at no further cost."""
-        return self
-
     @property
     def link(self) -> OrdinalProbit:
         """The likelihood that turns latent moments into probabilities."""
-        link: OrdinalProbit = self.likelihood.link
-        return link
+        return self.likelihood.link
 
     def sites(self) -> Sites:
         """The Gaussian sites of the ranks."""

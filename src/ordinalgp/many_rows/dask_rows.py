@@ -105,8 +105,7 @@ class DaskSweeps(Sweeps):
         found = [work(sites, shared, *block) for sites, block in zip(old, blocks, strict=True)]
         total = _tree([sums for _, sums in found], dask.delayed(add, pure=False))
         *self.sites, total = dask.persist(*(sites for sites, _ in found), total)
-        sums: SweepSums = total.compute()
-        return sums
+        return total.compute()
 
 
 def _tree(parts: list[Any], add: Any) -> Any:

@@ -12,7 +12,7 @@ from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
-from ordinalgp.core.search import SEARCH_TOL, KernelTask, Step
+from ordinalgp.core.search import SEARCH_TOL, Step, Trainable
 from ordinalgp.many_rows.chunks import Chunk
 from ordinalgp.many_rows.inducing import Inducing, WhitenedRows
 
@@ -60,7 +60,7 @@ class ResidualLikelihood:
 
 
 @dataclass(frozen=True, eq=False)
-class InducedTask(KernelTask):
+class InducedTask(Trainable):
     """The evidence of rows under inducing points, which stay the same while it is searched."""
 
     Z: FloatArray

@@ -62,8 +62,7 @@ class Sweeps(ABC):
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        n_rows: int = self.rows.n_rows
-        return n_rows
+        return self.rows.n_rows
 
     @abstractmethod
     def run(self, sweep: Sweep) -> SweepSums:

@@ -21,8 +21,7 @@ from sklearn.utils.validation import _num_samples
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.core.search import Task
-from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
+from ordinalgp.many_rows.chunks import ArrayRows, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.induced_posterior import InducedPosterior
@@ -172,7 +171,9 @@ class Stages:
         """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
         limits, search = self.settings, self.options.search
         subset = pool.sample(limits.subset_rows, rng)
-        exact = self._on_subset(subset)
+        options, rows = self.options, (subset.X, subset.codes, subset.counts)
+        exact, _ = options.starting_task(*rows, self.n_levels)
+        exact = exact.at(options.search_task(exact).theta)
         places = self._candidates(pool, rng)
         if places.shape[1] != self.n_features:
             raise ValueError(
@@ -187,11 +188,6 @@ class Stages:
         task = task.at(found.theta)
         return replace(task, Z=self._chosen(task, places))
 
-    def _on_subset(self, subset: Chunk) -> Task:
-        options = self.options
-        task, _ = options.starting_task(subset.X, subset.codes, subset.counts, self.n_levels)
-        return task.at(options.search_task(task).theta)
-
     def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
         """Inputs among which inducing points are chosen, or the points themselves if given."""
         if not isinstance(self.points, int):
@@ -205,8 +201,7 @@ class Stages:
             return X
         share = self.settings.unexplained_variance if self.auto else 0.0
         enough = share * task.likelihood.noise**2
-        Z: FloatArray = X[greedy_points(task.kernel, X, self.points, enough)]
-        return Z
+        return X[greedy_points(task.kernel, X, self.points, enough)]
 
     def _from_checkpoint(self, saved: dict[str, Any]) -> tuple[InducedTask, InducedPosterior]:
         """The task and the posterior of the interrupted passes; a few rows tell their shape."""

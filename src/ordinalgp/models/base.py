@@ -204,8 +204,7 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
             Labels, of the kind that ``fit`` was given.
         """
         check_is_fitted(self)
-        labels: NDArray[Any] = self.categories_[self._predicted_ranks(X)]
-        return labels
+        return self.categories_[self._predicted_ranks(X)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows whose level is predicted exactly.
@@ -297,8 +296,7 @@ class OrdinalClassifier(LevelClassifier):
             Rows sum to one. Levels that were named but never observed have their column.
         """
         mean, var = self.latent_mean_and_variance(X)
-        proba: FloatArray = self._result.model.likelihood.probabilities(mean, var)
-        return proba
+        return self._result.model.likelihood.probabilities(mean, var)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, columns in the order of ``classes_``.
@@ -365,5 +363,4 @@ def in_class_order(
 ) -> FloatArray:
     """Probabilities of the observed levels alone, as scikit-learn sorts them; rows sum to one."""
     columns = proba[:, class_positions(categories, classes)]
-    scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
-    return scaled
+    return columns / columns.sum(axis=1, keepdims=True)

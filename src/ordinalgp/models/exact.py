@@ -235,11 +235,9 @@ class ExactGP(LatentModel):
         task = task.at(found.theta)
         value, final = task.value_and_posterior(found.start)
         if not final.converged:
-            warn_user(
-                f"{task.objective.split()[0]}: sites still move by {final.change:.1e} > "
-                f"tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps.",
-                ConvergenceWarning,
-            )
+            moves = f"{task.objective.split()[0]}: sites still move by {final.change:.1e}"
+            limits = f"> tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps."
+            warn_user(f"{moves} {limits}", ConvergenceWarning)
         converged = bool(final.converged and found.converged)
         summary = SearchSummary(value, found.path, converged, final.n_sweeps)
         return cls(task, final.sites, rows, summary, final.posterior)
@@ -257,8 +255,7 @@ class ExactGP(LatentModel):
 
     def left_out(self) -> Moments:
         """Latent moments of every observation without one copy of itself."""
-        moments: Moments = self.task.left_out(self.posterior, self.sites)
-        return moments
+        return self.task.left_out(self.posterior, self.sites)
 
     def check(self, n_features: int, n_levels: int) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
@@ -284,11 +281,10 @@ def latent_in_blocks(
     ``size`` is the number of covariances computed at a time.
     """
     block = max(1, size // len(support))
-    parts = [X[i : i + block] for i in range(0, len(X), block)]
-    found = [
-        posterior.predict(cross_covariance(kernel, part, support), kernel.diag(part))
-        for part in parts
-    ]
+    found = []
+    for i in range(0, len(X), block):
+        part = X[i : i + block]
+        found.append(posterior.predict(cross_covariance(kernel, part, support), kernel.diag(part)))
     return Moments(*(np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var")))
 
 

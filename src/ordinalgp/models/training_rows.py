@@ -132,8 +132,7 @@ def extended_rows(
 def places(numbers: IntArray, among: IntArray) -> IntArray:
     """Place of each of ``numbers`` in ``among``, all of them different."""
     order = np.argsort(among)
-    found: IntArray = order[np.searchsorted(among[order], numbers)]
-    return found
+    return order[np.searchsorted(among[order], numbers)]
 
 
 def first_rows(y: IntArray, rng: np.random.RandomState) -> IntArray:
