@@ -118,13 +118,8 @@ class ScannedRows:
 
 def scan(factory: Factory, categories: Any, n_jobs: int | None = None) -> "FactoryRows":
     """Read all chunks once: check them, count rows, collect the levels."""
-    parts = list(
-        _workers(n_jobs)(
-            delayed(inspect_chunk)(part, number, categories)
-            for number, part in enumerate(factory())
-        )
-    )
-    more = {"factory": factory, "n_jobs": n_jobs}
+    jobs = (delayed(inspect_chunk)(part, k, categories) for k, part in enumerate(factory()))
+    parts, more = list(_workers(n_jobs)(jobs)), {"factory": factory, "n_jobs": n_jobs}
     rows = FactoryRows.of(parts, "The factory gave no chunk", categories, **more)
     if sum(1 for _ in factory()) != len(rows.lengths):
         raise ValueError(
