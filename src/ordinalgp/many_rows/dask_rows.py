@@ -13,7 +13,7 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.many_rows.chunks import Chunk, DeferredChunk, ScannedRows, inspect_chunk, stacked
-from ordinalgp.many_rows.induced_posterior import SweepSums
+from ordinalgp.many_rows.inducing import SweepSums
 from ordinalgp.many_rows.passes import Sweep, Sweeps, sweep_pieces
 
 

@@ -25,7 +25,7 @@ from scipy.optimize import brentq
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.many_rows.induced_posterior import InducedPosterior, SweepSums
+from ordinalgp.many_rows.inducing import InducedPosterior, SweepSums
 
 _REACH = 0.5  # of log c in one step
 

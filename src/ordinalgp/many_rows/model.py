@@ -8,8 +8,7 @@ import numpy as np
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.induced_posterior import InducedPosterior
-from ordinalgp.many_rows.inducing import Inducing
+from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
 from ordinalgp.models.training_rows import RowIndex
 from ordinalgp.persistence import saved_as

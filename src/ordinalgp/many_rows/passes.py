@@ -19,7 +19,7 @@ from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.problem import Smoothing
 from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, FactoryRows
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.induced_posterior import (
+from ordinalgp.many_rows.inducing import (
     ChunkObservations,
     InducedPosterior,
     PosteriorView,
@@ -279,7 +279,7 @@ class PassRunner:
     def _one_pass(
         self, task: InducedTask, posterior: InducedPosterior, state: PassState
     ) -> PassResult:
-        """Move all sites once, and find where the likelihood should go."""
+        """Move all sites once, and find the step of the likelihood."""
         likelihood, limits = task.likelihood, self.settings
         move = state.sites, state.offset, state.log_scale
         sweep = Sweep(posterior, likelihood, task.smoothing, *move, limits.chunk_rows)

@@ -24,8 +24,7 @@ from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.many_rows.chunks import ArrayRows, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.induced_posterior import InducedPosterior
-from ordinalgp.many_rows.inducing import Inducing, greedy_points
+from ordinalgp.many_rows.inducing import InducedPosterior, Inducing, greedy_points
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
