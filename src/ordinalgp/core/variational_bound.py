@@ -13,12 +13,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.likelihoods import (
-    ExpectedLog,
-    expected_log,
-    fourth_derivative,
-    variance_slopes,
-)
+from ordinalgp.core.likelihoods import ExpectedLog, expected_log, fourth_derivative, variance_slopes
 from ordinalgp.core.objectives import Evaluation, LowRankMinusMatrix, Slopes, UpperTriangle
 from ordinalgp.core.problem import Approximation, Problem
 from ordinalgp.core.projections import sandwich

@@ -7,12 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
-from sklearn.gaussian_process.kernels import (
-    Hyperparameter,
-    Kernel,
-    NormalizedKernelMixin,
-    StationaryKernelMixin,
-)
+from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
 
@@ -21,7 +16,7 @@ _Values = tuple[FloatArray, FloatArray | None]  # K and dK / dtheta, (n, m) and 
 _FURTHEST = 1e140  # in length scales: sums of differences, and of squares, stay finite
 
 
-class _RowKernel(Kernel):
+class _RowKernel(sk.Kernel):
     """Base class: a kernel computed from rows that are prepared once."""
 
     @abstractmethod
@@ -65,7 +60,7 @@ class _RowKernel(Kernel):
         return K, np.empty((*K.shape, 0)) if slope is None else slope[:, :, : self.n_dims]
 
 
-class _Differences(StationaryKernelMixin, NormalizedKernelMixin, _RowKernel):
+class _Differences(sk.StationaryKernelMixin, sk.NormalizedKernelMixin, _RowKernel):
     """A function of the differences between rows."""
 
 
@@ -104,9 +99,9 @@ class _OneLengthScale(_Differences):
     length_scale_bounds: Bounds
 
     @property
-    def hyperparameter_length_scale(self) -> Hyperparameter:
+    def hyperparameter_length_scale(self) -> sk.Hyperparameter:
         """The specification that optimisers read."""
-        return Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+        return sk.Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         if np.ndim(self.length_scale):
@@ -279,9 +274,9 @@ class ARDLinear(_InnerProduct):
         return np.size(self.relevance) > 1
 
     @property
-    def hyperparameter_relevance(self) -> Hyperparameter:
+    def hyperparameter_relevance(self) -> sk.Hyperparameter:
         """The specification that optimisers read."""
-        return Hyperparameter(
+        return sk.Hyperparameter(
             "relevance", "numeric", self.relevance_bounds, int(np.size(self.relevance))
         )
 
