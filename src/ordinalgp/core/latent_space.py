@@ -41,8 +41,8 @@ class LatentSpacePosterior(Posterior):
         """Set mean and weights, the factorisation kept."""
         shift = self._A.adjoint(self._copies.merge(nu))
         total = shift - self._precision @ self._h
-        self.mean = self._h + self.covary(total)
-        self.weights = self.without_sites(total)
+        self.weights, known = self.carry(total)
+        self.mean = self._h + known
 
     @cached_property
     def _variances(self) -> FloatArray:
@@ -60,20 +60,14 @@ class LatentSpacePosterior(Posterior):
     @property
     def preconditioner(self) -> Preconditioner | None:
         """The half covariance is all that is needed."""
-        return self.without_sites
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        """Solve with I + A' T A K."""
-        return self._kept(v, self.covary(v))
-
-    def _kept(self, v: FloatArray, known: FloatArray) -> FloatArray:
-        # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
-        return v - self._precision @ known if self._diagonal is None else known / self._diagonal
+        return lambda v: self.carry(v)[0]
 
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both by one product with H' H."""
         known = self.covary(v)
-        return self._kept(v, known), known
+        # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
+        kept = v - self._precision @ known if self._diagonal is None else known / self._diagonal
+        return kept, known
 
     def inverse(self) -> FloatArray:
         """R = Q - (H Q)' H Q with Q = A' T A."""
