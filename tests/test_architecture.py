@@ -26,7 +26,7 @@ LINES = [
     {"metrics"},
     {"runtime"},
     {"kernels"},
-    {"core.truncated_normal", "core.workspace"},
+    {"core.truncated_normal"},
     {"core.likelihoods", "core.projections", "core.linalg"},
     {"core.ordinal_logit", "core.posterior"},
     {"core.observation_space", "core.latent_space"},

@@ -11,10 +11,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import UpperTriangle
 from ordinalgp.core.projections import Identity
 from ordinalgp.core.search import Task, objective_named
-from ordinalgp.core.workspace import Workspace
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
 
 KERNELS = [

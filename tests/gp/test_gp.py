@@ -696,8 +696,7 @@ def test_predictions_in_blocks_are_predictions():
     sites = Sites(np.ones(len(X)), y - 1.0)
     posterior = condition(kernel(X), Identity(len(X)), sites)
     whole, parts = (
-        latent_in_blocks(posterior, kernel, X, query, block_size=size)
-        for size in (10**6, 4 * len(X))
+        latent_in_blocks(posterior, kernel, X, query, size) for size in (10**6, 4 * len(X))
     )
     assert_allclose(parts.mean, whole.mean, rtol=1e-12)
     assert_allclose(parts.var, whole.var, rtol=1e-12)

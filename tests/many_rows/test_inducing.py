@@ -14,8 +14,13 @@ from ordinalgp.core.problem import match
 from ordinalgp.core.projections import Identity
 from ordinalgp.core.search import Task, objective_named
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.induced_posterior import ChunkObservations, InducedPosterior
-from ordinalgp.many_rows.inducing import Inducing, greedy_points, multiply_lower
+from ordinalgp.many_rows.inducing import (
+    ChunkObservations,
+    InducedPosterior,
+    Inducing,
+    greedy_points,
+    multiply_lower,
+)
 
 KERNELS = {
     "isotropic": RBF(1.3),

@@ -11,8 +11,7 @@ from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.problem import match
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.induced_posterior import ChunkObservations, InducedPosterior
-from ordinalgp.many_rows.inducing import Inducing
+from ordinalgp.many_rows.inducing import ChunkObservations, InducedPosterior, Inducing
 from ordinalgp.many_rows.likelihood_step import (
     LikelihoodStep,
     ScaleEvidence,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.linalg import Features, pivoted_cholesky
 from ordinalgp.models.base import Fitted, LevelClassifier
+from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.exact import check_finite, check_rows
 from ordinalgp.models.training_rows import NumberedRows, numbered_rows
 from ordinalgp.validation.options import check_kernel, check_limit
@@ -94,7 +94,7 @@ class CutClassifier(LevelClassifier):
         X = self._check_inputs(X, reset=True)
         levels = self._encode(X, y, classes)
         weights = check_weights(sample_weight, len(X), levels.codes)
-        kernel = RBF(np.sqrt(X.shape[1])) if self.kernel is None else self.kernel
+        kernel = gaussian_kernel(X.shape[1]) if self.kernel is None else self.kernel
         kernel = kernel.clone_with_theta(kernel.theta)
         if kernel(X[:1])[0, 0] != kernel(X[:1], X[:1])[0, 0]:
             raise ValueError(

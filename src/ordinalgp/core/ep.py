@@ -47,7 +47,7 @@ def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray) -> 
 
 
 def _target(problem: Problem, found: Approximation) -> Sites:
-    """Where EP sends the sites, given the rest of the posterior.
+    """Sites to which EP moves, given the rest of the posterior.
 
     Copies of one observation would overshoot if each moved as if it were alone; they settle
     among themselves first.
@@ -59,10 +59,6 @@ def _target(problem: Problem, found: Approximation) -> Sites:
     tau, nu = target.tau.copy(), target.nu.copy()
     tau[many], nu[many] = joint_site_target(problem, found, many)
     return Sites(tau, nu)
-
-
-def _blend(old: Sites, new: Sites, step: float) -> Sites:
-    return Sites(old.tau + step * (new.tau - old.tau), old.nu + step * (new.nu - old.nu))
 
 
 def _survey(problem: Problem, sites: Sites, sweep: int, tol: float) -> Approximation:
@@ -83,7 +79,7 @@ def _settled(
 def _relax(problem: Problem, found: Approximation, tol: float) -> Approximation:
     """Match the tilted means with all precisions held, so that the factorisation is kept.
 
-    Variances and cavity variances stay as they are; only the shifts move, at O(n^2) a round.
+    Variances and cavity variances stay as they are; only the shifts move, at O(n^2) per round.
     """
     for _ in range(_ROUNDS):
         tau, at = found.sites.tau, found.at
@@ -133,7 +129,7 @@ class _Past:
         return _Past((*self.points[kept], point), (*self.images[kept], image), scale)
 
     def extrapolated(self) -> Sites | None:
-        """Where the residual would vanish if it were linear; None if that is no site."""
+        """Sites at which a linear residual would vanish; None if these are no sites."""
         if self.scale is None or len(self.points) < 2:
             return None
         images = np.array(self.images)
@@ -157,7 +153,7 @@ def propagate(problem: Problem, start: Start | None, max_sweeps: int, tol: float
         target = _target(problem, found)
         past = past.after(found, target) if last >= found.change <= _NEAR else _Past()
         last = found.change
-        sites = past.extrapolated() or _blend(found.sites, target, step)
+        sites = past.extrapolated() or found.sites.towards(target, step)
     return found
 
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.latent_space import LatentSpacePosterior
-from ordinalgp.core.linalg import square_root
+from ordinalgp.core.linalg import Workspace, square_root
 from ordinalgp.core.observation_space import ObservationSpacePosterior
 from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
 from ordinalgp.core.projections import Projection
-from ordinalgp.core.workspace import Workspace
 
 __all__ = ["Moments", "Posterior", "Preconditioner", "Sites", "condition"]
 

@@ -13,22 +13,10 @@ import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.kernel_matrix import (
-    BLOCK,
-    Profile,
-    exact,
-    fast,
-    isotropic,
-    kernel_matrix,
-    matern_matrix,
-    matern_weight,
-    quadratic,
-    scaled,
-    split,
-    symmetric,
-)
+from ordinalgp.core import kernel_matrix as matrices
+from ordinalgp.core.kernel_matrix import BLOCK, Profile, kernel_matrix, scaled, split, symmetric
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Upstream
-from ordinalgp.core.workspace import Workspace
 from ordinalgp.kernels import ARDLinear
 
 __all__ = ["contract", "kernel_slope"]
@@ -40,7 +28,7 @@ def kernel_slope(
     kernel: sk.Kernel, X: Any, upstream: Upstream, K: FloatArray, workspace: Workspace | None = None
 ) -> FloatArray:
     """``contract``, by one pass over distances that the workspace keeps where that will do."""
-    parts = None if workspace is None else isotropic(kernel)
+    parts = None if workspace is None else matrices.isotropic(kernel)
     if workspace is None or parts is None:
         return contract(kernel, X, upstream.full(), K=K)
     (rbf, constant), r2 = parts, workspace.distances(X)
@@ -139,7 +127,7 @@ def _pair_sum(M: FloatArray, x: FloatArray, other: FloatArray) -> float:
 
 @_rule(sk.RBF)
 def _rbf(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
-    K = matern_matrix(kernel, X) if K is None else K
+    K = matrices.matern_matrix(kernel, X) if K is None else K
     sums = _pair_sums(upstream, K, scaled(X, kernel.length_scale))
     return sums if kernel.anisotropic else sums.sum(keepdims=True)
 
@@ -148,9 +136,9 @@ def _rbf(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> Flo
 def _matern(kernel: Any, X: Any, upstream: FloatArray, K: FloatArray | None) -> FloatArray:
     if kernel.nu == np.inf:
         return _rbf(kernel, X, upstream, K)
-    Z, weight = scaled(X, kernel.length_scale), partial(matern_weight, nu=kernel.nu)
+    Z, weight = scaled(X, kernel.length_scale), partial(matrices.matern_weight, nu=kernel.nu)
     # Orders below 1 have a weight without limit near r = 0, and cannot afford any rounding there.
-    distances, limit = (fast, 1e2) if kernel.nu > 1.0 else (exact, 0.0)
+    distances, limit = (matrices.fast, 1e2) if kernel.nu > 1.0 else (matrices.exact, 0.0)
     if kernel.anisotropic:
         return _pair_sums(upstream, symmetric(Z, weight, distances), Z, limit)
     slope = symmetric(Z, lambda r2: r2 * weight(r2), distances)
@@ -164,7 +152,7 @@ def _rational_quadratic(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> Fl
         lambda t: 2.0 * kernel.alpha * t / (1.0 + t),
     ]
     free = [f for f, h in zip(factors, kernel.hyperparameters, strict=True) if not h.fixed]
-    return np.array([np.vdot(upstream, quadratic(kernel, X, factor)) for factor in free])
+    return np.array([np.vdot(upstream, matrices.quadratic(kernel, X, factor)) for factor in free])
 
 
 @_rule(ARDLinear)

@@ -14,11 +14,11 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.workspace import Workspace
+from ordinalgp.core.linalg import Workspace
 
 Profile = Callable[[FloatArray], FloatArray]  # of a block of r^2, which it may overwrite
 Rows = Callable[[int, int], FloatArray]  # (i, j) -> r^2 from the rows i..j to the rows i..n
-Distances = Callable[[FloatArray], tuple[FloatArray, Rows]]  # X -> room for n x n results, rows
+Distances = Callable[[FloatArray], tuple[FloatArray, Rows]]  # X -> memory for n x n results, rows
 
 BLOCK = 64  # rows at a time: few enough for their distances to stay in the cache
 
@@ -28,14 +28,14 @@ def kernel_matrix(kernel: sk.Kernel, X: Any, workspace: Workspace | None = None)
 
     It is a new array or, where ``workspace`` is given, perhaps one that the next call overwrites.
     """
-    if workspace is not None and (K := _in_room(kernel, X, workspace)) is not None:
+    if workspace is not None and (K := _in_workspace(kernel, X, workspace)) is not None:
         return K
     fast = _MATRIX.get(type(kernel))  # not for subclasses, which may compute something else
     # A copy, because sums and products write into it and a kernel may hand out a matrix it keeps.
     return np.array(kernel(X), dtype=float) if fast is None else fast(kernel, X)
 
 
-def _in_room(kernel: sk.Kernel, X: Any, workspace: Workspace) -> FloatArray | None:
+def _in_workspace(kernel: sk.Kernel, X: Any, workspace: Workspace) -> FloatArray | None:
     """The RBF kernel, perhaps times a constant, from distances that the workspace keeps."""
     parts = isotropic(kernel)
     if parts is None:
@@ -151,8 +151,7 @@ def matern_weight(r2: FloatArray, nu: float) -> FloatArray:
     z = np.sqrt(2.0 * nu * np.maximum(r2, 1e-30))
     if nu in _MATERN:
         return _MATERN[nu][1](z) * np.exp(-z)
-    w: FloatArray = nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
-    return w
+    return nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
 
 
 def matern_matrix(kernel: Any, X: Any) -> FloatArray:

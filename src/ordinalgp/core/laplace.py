@@ -10,11 +10,11 @@ from ordinalgp.core.likelihoods import Smoothed
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 
 _FROZEN_HESSIAN_STEPS = 6  # rounds with held curvatures between two Newton steps
-_STEPS, _MOST, _ENOUGH = 8, 10, 0.03  # Newton steps by iteration, rounds of each, and its goal
-_CHEAP_FACTORISATION_SIZE = (
-    50  # latent values up to which a factorisation costs less than the likelihood
-)
-_TOLERABLE_START_LOSS = 3.0  # nats an observation that a start may cost before another is tried
+# Newton steps by iteration, rounds of each, and the share of the residual that ends a step.
+_ITERATIVE_STEPS, _ROUNDS_PER_STEP, _RESIDUAL_SHARE = 8, 10, 0.03
+# Latent values up to which a factorisation costs less than the likelihood.
+_CHEAP_FACTORISATION_SIZE = 50
+_TOLERABLE_START_LOSS = 3.0  # nats per observation that a start may cost before another is tried
 _ROUNDING = 1e-12
 
 
@@ -73,8 +73,7 @@ def _point(u: FloatArray) -> Moments:
 def _mode_at(problem: Problem, weights: FloatArray, f: FloatArray) -> _Mode:
     at = _point(problem.projection.apply(f))
     smoothed = problem.smooth(at)
-    away = f if problem.prior_mean is None else f - problem.prior_mean
-    height = float(problem.counts @ smoothed.value - 0.5 * weights @ away)
+    height = float(problem.counts @ smoothed.value - 0.5 * weights @ problem.offset(f))
     return _Mode(weights, f, at, smoothed, height)
 
 
@@ -95,13 +94,12 @@ def _change(problem: Problem, old: _Mode, new: _Mode) -> FloatArray:
     """Movements in standard deviations of a posterior that is at most as narrow as the true one."""
     prior_precision = len(problem.K) / max(np.trace(problem.K), np.finfo(float).tiny)
     scale = np.sqrt(prior_precision - old.smoothed.d2)
-    moved: FloatArray = scale * np.abs(new.at.mean - old.at.mean)
-    return moved
+    return scale * np.abs(new.at.mean - old.at.mean)
 
 
 def _approach(problem: Problem, mode: _Mode, known: Preconditioner, tol: float) -> _Mode:
     """Newton's method, its equations solved by iteration with a factorisation that is at hand."""
-    for _ in range(_STEPS):
+    for _ in range(_ITERATIVE_STEPS):
         step, left = _newton_step(problem, mode, known)
         if not left < 0.5:
             break
@@ -124,11 +122,11 @@ def _newton_step(problem: Problem, mode: _Mode, known: Preconditioner) -> tuple[
     rest = A.adjoint(problem.counts * mode.smoothed.d1) - mode.weights
     size = last = float(np.linalg.norm(rest))
     step = np.zeros_like(rest)
-    directions, images = np.empty((2, _MOST, len(rest)))
-    for k in range(_MOST):
-        if not last > _ENOUGH * size:
+    directions, images = np.empty((2, _ROUNDS_PER_STEP, len(rest)))
+    for k in range(_ROUNDS_PER_STEP):
+        if not last > _RESIDUAL_SHARE * size:
             break
-        direction = known.without_sites(rest)
+        direction = known(rest)
         image = direction + A.adjoint(W * A.apply(K @ direction))
         mix = images[:k] @ image
         image -= mix @ images[:k]
@@ -159,7 +157,7 @@ def _line_search(problem: Problem, mode: _Mode, weights: FloatArray, f: FloatArr
 def _frozen_hessian_steps(
     problem: Problem, mode: _Mode, posterior: Posterior, tau: FloatArray, tol: float
 ) -> _Mode:
-    """Go on with the curvatures, and so the factorisation, of the last step: O(n^2) a round."""
+    """Go on with the curvatures, and so the factorisation, of the last step: O(n^2) per round."""
     for _ in range(_FROZEN_HESSIAN_STEPS):
         target = posterior.shifted(mode.smoothed.d1 + tau * mode.at.mean)
         new = _mode_at(problem, target.weights, target.mean)

@@ -1,21 +1,19 @@
-"""The posterior in the space of latent values, where there are more observations than those.
+"""The posterior in the space of latent values: more observations than those.
 
 Factor K = F F' and then I + F' (A' T A) F.
 """
 
-import copy
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.linalg import Triangle, congruence
-from ordinalgp.core.posterior import Copies, Moments, Preconditioner, Sites
+from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
 from ordinalgp.core.projections import Projection, squared_lengths
 
 
-class LatentSpacePosterior:
+class LatentSpacePosterior(Posterior):
     """Posterior in the space of latent values: I + F' (A' T A) F with K = F F'."""
 
     def __init__(
@@ -37,19 +35,14 @@ class LatentSpacePosterior:
         )
         self.half_log_det, self.definite = triangle.half_log_det, triangle.definite
         self._half_covariance = triangle.half_solve(F.T)  # H with covariance H' H
-        self._move(sites.nu)
+        self.move(sites.nu)
 
-    def _move(self, nu: FloatArray) -> None:
+    def move(self, nu: FloatArray) -> None:
+        """Set mean and weights, the factorisation kept."""
         shift = self._A.adjoint(self._copies.merge(nu))
         total = shift - self._precision @ self._h
-        self.mean = self._h + self.covary(total)
-        self.weights = self.without_sites(total)
-
-    def shifted(self, nu: FloatArray) -> Self:
-        """Move the mean with the factorisation kept."""
-        moved = copy.copy(self)
-        moved._move(nu)
-        return moved
+        self.weights, known = self.carry(total)
+        self.mean = self._h + known
 
     @cached_property
     def _variances(self) -> FloatArray:
@@ -66,30 +59,20 @@ class LatentSpacePosterior:
 
     @property
     def preconditioner(self) -> Preconditioner | None:
-        """Itself: the half covariance is all that is needed."""
-        return self
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        """Solve with I + A' T A K."""
-        return self._kept(v, self.covary(v))
-
-    def _kept(self, v: FloatArray, known: FloatArray) -> FloatArray:
-        # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
-        return v - self._precision @ known if self._diagonal is None else known / self._diagonal
+        """The half covariance is all that is needed."""
+        return lambda v: self.carry(v)[0]
 
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both by one product with H' H."""
         known = self.covary(v)
-        return self._kept(v, known), known
+        # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
+        kept = v - self._precision @ known if self._diagonal is None else known / self._diagonal
+        return kept, known
 
     def inverse(self) -> FloatArray:
         """R = Q - (H Q)' H Q with Q = A' T A."""
         half = self._half_covariance @ self._precision
         return self._precision - half.T @ half
-
-    def upper_inverse(self) -> FloatArray:
-        """R."""
-        return self.inverse()
 
     def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
         """Take off the variance that the sites explain."""

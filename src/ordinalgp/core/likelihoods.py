@@ -125,12 +125,27 @@ def expected_log(
     # The slope of the rule itself; E[d2]/2 is its limit where the spread vanishes.
     wide = sd > 1e-6
     d_var = np.where(wide, (weights * nodes) @ d1 / np.where(wide, sd, 1.0), weights @ d2) / 2
-    return ExpectedLog(
-        value=weights @ point.value.reshape(u.shape),
-        d_mean=weights @ d1,
-        d_var=d_var,
-        d_theta=np.einsum("k,pkm->pm", weights, theta.reshape(-1, *u.shape)),
-    )
+    d_theta = np.einsum("k,pkm->pm", weights, theta.reshape(-1, *u.shape))
+    return ExpectedLog(weights @ point.value.reshape(u.shape), weights @ d1, d_var, d_theta)
+
+
+def fourth_derivative(
+    likelihood: Likelihood, y: Any, mean: FloatArray, var: FloatArray, h: FloatArray
+) -> FloatArray:
+    """Fourth derivative of log E[p(y|u)] in the mean, as the slope of the third over steps h."""
+    up, down = (likelihood.log_expectation(y, mean + step, var).d3 for step in (h, -h))
+    return (up - down) / (2 * h)
+
+
+def variance_slopes(at: Smoothed, d4: FloatArray | float) -> ThetaDerivatives:
+    """Derivatives in ``var`` of ``value``, ``d1`` and ``d2``, each of shape (1, m).
+
+    E[p] solves the heat equation, dE/dvar = d2E/dmean2 / 2, so that three derivatives in the
+    mean are enough for the first two; the last asks for the fourth, ``d4``.
+    """
+    d1, d2, d3 = at.d1, at.d2, at.d3
+    slopes = d2 + d1**2, d3 + 2 * d1 * d2, d4 + 2 * d1 * d3 + 2 * d2**2
+    return ThetaDerivatives(*(0.5 * slope[None] for slope in slopes))
 
 
 @dataclass(frozen=True)
@@ -228,8 +243,7 @@ class Thresholds(ABC):
         levels = np.tile(np.arange(r), m)
         log_p = self.log_expectation(levels, np.repeat(mean, r), np.repeat(var, r)).value
         log_p = log_p.reshape(m, r)
-        p: FloatArray = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
-        return p
+        return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
 
     @abstractmethod
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
@@ -244,20 +258,10 @@ class Thresholds(ABC):
     def variance_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
-        """Derivatives in ``var`` of ``value``, ``d1`` and ``d2``, each of shape (1, m).
-
-        E[p] solves the heat equation, dE/dvar = d2E/dmean2 / 2, so that three derivatives in the
-        mean are enough for the first two; the last asks for a fourth, the slope of the third.
-        """
+        """Derivatives in ``var`` of ``value``, ``d1`` and ``d2``, each of shape (1, m)."""
         at = self.log_expectation(y, mean, var) if known is None else known
         h = 1e-4 * np.sqrt(self.noise**2 + var)
-        up, down = (self.log_expectation(y, mean + step, var).d3 for step in (h, -h))
-        fourth = (up - down) / (2 * h)
-        return ThetaDerivatives(
-            0.5 * (at.d2 + at.d1**2)[None],
-            0.5 * (at.d3 + 2 * at.d1 * at.d2)[None],
-            0.5 * (fourth + 2 * at.d1 * at.d3 + 2 * at.d2**2)[None],
-        )
+        return variance_slopes(at, fourth_derivative(self, y, mean, var, h))
 
     def of_rows(self, rows: Any) -> Self:
         """The same for all observations."""
@@ -336,9 +340,8 @@ class OrdinalProbit(Thresholds):
         to_lo, to_hi = (self.pack(y, *d, zero)[1:] for d in ((1 - zero, zero), (zero, 1 - zero)))
         back_lo = to_lo * lo_lo - to_hi * (lo * hi)
         back_hi = to_hi * hi_hi - to_lo * (lo * hi)
-        return (scale * back_lo) @ to_lo.T + (scale * back_hi) @ to_hi.T, -scale * (
-            back_lo + back_hi
-        )
+        curvature = (scale * back_lo) @ to_lo.T + (scale * back_hi) @ to_hi.T
+        return curvature, -scale * (back_lo + back_hi)
 
 
 @dataclass(frozen=True)
@@ -377,9 +380,5 @@ class Gaussian:
     ) -> ThetaDerivatives:
         """Noise acts as variance: d/d log noise = 2 noise^2 d/d var."""
         at = self.log_expectation(y, mean, var) if known is None else known
-        chain = self.noise**2
-        return ThetaDerivatives(
-            chain * (at.d2 + at.d1**2)[None],
-            chain * (2 * at.d1 * at.d2)[None],
-            chain * (2 * at.d2**2)[None],
-        )
+        found, chain = variance_slopes(at, 0.0), 2.0 * self.noise**2
+        return ThetaDerivatives(*(chain * d for d in (found.value, found.d1, found.d2)))

@@ -1,4 +1,4 @@
-"""Triangular factors, pivoted Cholesky: the home of every LAPACK call of the engine."""
+"""Triangular factors, pivoted Cholesky and their memory: the home of every LAPACK call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack, solve_triangular
+from scipy.spatial.distance import cdist
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.workspace import Workspace, matrix
 
 _STRIP = 128  # rows at a time that stay in the cache
 # Shares of the diagonal, in units of n eps, that are tried in turn where definiteness is lost.
@@ -17,6 +17,40 @@ _SHARES = (0.0, 1.0, 1e2, 1e4)
 _FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the mean of the diagonal
 _SOLVER_SHARES = (0.0, 1e-14, 1e-12, 1e-10)  # of the diagonal, tried in turn by `scaled_solver`
 _LEAF, _LARGE = 64, 1000  # triangles that LAPACK inverts as fast as we do
+
+
+class Workspace:
+    """Square arrays of one search in one thread, and the distances that stay the same.
+
+    The system clears fresh memory page by page, which costs as much as several passes over
+    it: at 1,000 rows a twentieth of an evaluation with its three matrices.
+    """
+
+    def __init__(self) -> None:
+        self._matrices: dict[str, FloatArray] = {}
+        self._X: Any = None
+        self.preconditioner: Any = None
+        """of the last posterior, which may help with the next"""
+
+    def matrix(self, name: str, n: int) -> FloatArray:
+        """The array of that name, (n, n), with whatever was left in it."""
+        kept = self._matrices.get(name)
+        if kept is None or len(kept) != n:
+            kept = self._matrices[name] = np.empty((n, n))
+        return kept
+
+    def distances(self, X: Any) -> FloatArray:
+        """Squared distances between the rows of ``X``, computed when X is another object."""
+        if X is not self._X:
+            rows = np.atleast_2d(np.asarray(X, dtype=float))
+            cdist(rows, rows, "sqeuclidean", out=self.matrix("distances", len(rows)))
+            self._X = X
+        return self._matrices["distances"]
+
+
+def matrix(workspace: Workspace | None, name: str, n: int) -> FloatArray:
+    """The workspace's array of that name, or a new one where there is no workspace."""
+    return np.empty((n, n)) if workspace is None else workspace.matrix(name, n)
 
 
 Build = Callable[[], FloatArray]
@@ -57,10 +91,6 @@ class Triangle:
         factor, self.definite = _factor(build, careful, clean=False)
         self._lower: Any = factor
         self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
-
-    def invert(self) -> None:
-        """Let the inverse take the factor's place."""
-        self.inverse  # noqa: B018 (computed when it is read)
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -175,8 +205,7 @@ class Features:
         Features are g(x) = L^-1 k(Z, x) with the pivots' own factor L.
         """
         lower = self.matrix[self.pivots]
-        coefficients: FloatArray = solve_triangular(lower, weights, lower=True, trans="T")
-        return coefficients
+        return solve_triangular(lower, weights, lower=True, trans="T")
 
 
 def pivoted_cholesky(

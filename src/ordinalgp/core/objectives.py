@@ -85,7 +85,7 @@ Slopes = tuple[Upstream, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What every objective returns; its slopes are computed when they are asked for."""
+    """Value of an objective; its slopes are computed when they are asked for."""
 
     value: float
     approximation: Approximation
@@ -117,20 +117,11 @@ class Evaluation:
         return self.upstream.full()
 
 
-def prior_offset(problem: Problem, found: Approximation) -> FloatArray:
-    """Posterior mean less prior mean, (N,)."""
-    mean = found.posterior.mean
-    return mean if problem.prior_mean is None else mean - problem.prior_mean
-
-
 def laplace_evidence(problem: Problem, found: Approximation) -> Evaluation:
     """Eq. (11) of [Chu05]_ with the gradients of App. A, mode shift included."""
     posterior, counts = found.posterior, problem.counts
-    value = (
-        counts @ found.smoothed.value
-        - 0.5 * posterior.weights @ prior_offset(problem, found)
-        - posterior.half_log_det
-    )
+    prior = 0.5 * posterior.weights @ problem.offset(posterior.mean)
+    value = counts @ found.smoothed.value - prior - posterior.half_log_det
     # The factorisation is from one Newton step before the mode: its first-order change.
     value += 0.5 * (counts * found.marginal.var) @ (found.smoothed.d2 + found.sites.tau)
     return Evaluation(float(value), found, partial(_laplace_slopes, problem, found))
@@ -143,9 +134,8 @@ def _laplace_slopes(problem: Problem, found: Approximation) -> Slopes:
     slopes, tilt = with_determinant(theta, found.smoothed, found.marginal.var)
     c, moved = posterior.carry(A.adjoint(counts * tilt))
     d_likelihood = slopes @ counts + theta.d1 @ (counts * A.apply(moved))
-    return LowRankMinusMatrix.of(
-        posterior.upper_inverse(), posterior.weights, mixed=c
-    ), d_likelihood
+    R = posterior.upper_inverse()
+    return LowRankMinusMatrix.of(R, posterior.weights, mixed=c), d_likelihood
 
 
 def with_determinant(

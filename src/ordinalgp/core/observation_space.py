@@ -1,20 +1,16 @@
-"""The posterior in the space of observations, where there are no more of them than latent values.
+"""The posterior in the space of observations: no more of them than latent values.
 
 Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
 """
 
-import copy
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Self
+from functools import cached_property, partial
 
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.linalg import Triangle, mirrored
-from ordinalgp.core.posterior import Copies, Moments, Preconditioner, Sites
+from ordinalgp.core.linalg import Triangle, Workspace, matrix, mirrored
+from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
 from ordinalgp.core.projections import Identity, Projection, lift, sandwich
-from ordinalgp.core.workspace import Workspace, matrix
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
@@ -23,19 +19,7 @@ _FAINT = 1e-6  # smallest share of the largest site's scale that a preconditione
 _STRIP = 128  # rows at a time that stay in the cache
 
 
-@dataclass(frozen=True, eq=False)
-class _ScaledInverse:
-    """(I + T K)^-1 = S B^-1 S^-1, without anything else that a posterior holds."""
-
-    S: FloatArray
-    triangle: Triangle
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        S = np.maximum(self.S, max(_FAINT * np.max(self.S), np.finfo(float).tiny))
-        return S * self.triangle.solve(v / S)
-
-
-class ObservationSpacePosterior:
+class ObservationSpacePosterior(Posterior):
     """Posterior in the space of observations: B = I + S P S."""
 
     def __init__(
@@ -47,32 +31,27 @@ class ObservationSpacePosterior:
         prior_mean: FloatArray | None,
         workspace: Workspace | None,
     ) -> None:
-        self._A, self._K, self._copies, self._room = A, K, copies, workspace
-        self._h = prior_mean
+        self._A, self._K, self._copies, self._workspace = A, K, copies, workspace
+        self._h = 0.0 if prior_mean is None else prior_mean
         self._g0 = np.zeros(A.shape[0]) if prior_mean is None else A.apply(prior_mean)
         self._P = P = sandwich(A, K)
         self._T = copies.merge(sites.tau)
         self._S = S = np.sqrt(self._T)
         self._triangle = Triangle(lambda: _scaled(P, S, matrix(workspace, "factor", len(P))))
         self.half_log_det, self.definite = self._triangle.half_log_det, self._triangle.definite
-        self._triangle.invert()  # all that follows is cheaper with L^-1, which variances need
-        self._move(sites.nu)
+        # All that follows is cheaper with L^-1, which variances need.
+        self._triangle.inverse  # noqa: B018
+        self.move(sites.nu)
 
-    def _move(self, nu: FloatArray) -> None:
+    def move(self, nu: FloatArray) -> None:
+        """Set mean and weights, the factorisation kept."""
         w = self._observation_weights(self._copies.merge(nu))
         self._u = self._g0 + self._P @ w
         self.weights = self._A.adjoint(w)
         if isinstance(self._A, Identity):
             self.mean = self._u
         else:
-            h = 0.0 if self._h is None else self._h
-            self.mean = h + self._K @ self.weights
-
-    def shifted(self, nu: FloatArray) -> Self:
-        """Move the mean with the factorisation kept."""
-        moved = copy.copy(self)
-        moved._move(nu)
-        return moved
+            self.mean = self._h + self._K @ self.weights
 
     def _observation_weights(self, shift: FloatArray) -> FloatArray:
         """W = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
@@ -85,8 +64,9 @@ class ObservationSpacePosterior:
     @property
     def preconditioner(self) -> Preconditioner | None:
         """S B^-1 S^-1, where every latent value is observed by itself."""
+        # Not a method, which would keep all else that the posterior holds.
         single = isinstance(self._A, Identity)
-        return _ScaledInverse(self._S, self._triangle) if single else None
+        return partial(_without_sites, self._S, self._triangle) if single else None
 
     @cached_property
     def _variances(self) -> FloatArray:
@@ -108,10 +88,6 @@ class ObservationSpacePosterior:
         spread = self._copies.spread
         return Moments(spread(self._u), spread(self._variances))
 
-    def covary(self, v: FloatArray) -> FloatArray:
-        """(K - K R K) v."""
-        return self.carry(v)[1]
-
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(I - R K) v, and K times that."""
         seen = (self._S * self._A.apply(self._K @ v).T).T
@@ -125,7 +101,7 @@ class ObservationSpacePosterior:
 
     def upper_inverse(self) -> FloatArray:
         """R, without the other triangle where every latent value is observed by itself."""
-        R = self._triangle.upper_inverse(self._S, self._room)
+        R = self._triangle.upper_inverse(self._S, self._workspace)
         return R if isinstance(self._A, Identity) else lift(self._A, mirrored(R))
 
     def _half(self, K_cross: FloatArray) -> FloatArray:
@@ -141,6 +117,12 @@ class ObservationSpacePosterior:
         """Take off the covariance that the sites explain."""
         half = self._half(K_cross)
         return K_new - half.T @ half
+
+
+def _without_sites(S: FloatArray, triangle: Triangle, v: FloatArray) -> FloatArray:
+    """(I + T K)^-1 v = S B^-1 S^-1 v."""
+    S = np.maximum(S, max(_FAINT * np.max(S), np.finfo(float).tiny))
+    return S * triangle.solve(v / S)
 
 
 def _scaled(P: FloatArray, S: FloatArray, B: FloatArray) -> FloatArray:

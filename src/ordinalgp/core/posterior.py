@@ -1,5 +1,7 @@
-"""What a Gaussian posterior offers, whatever form its linear algebra has."""
+"""Members of a Gaussian posterior, whatever form its linear algebra has."""
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Protocol, Self
 
@@ -28,16 +30,18 @@ class Sites:
         """Sites that say nothing."""
         return cls(np.zeros(m), np.zeros(m))
 
+    def towards(self, target: "Sites", step: float) -> "Sites":
+        """Sites a share ``step`` of the way to ``target``."""
+        tau, nu = self.tau, self.nu
+        return Sites(tau + step * (target.tau - tau), nu + step * (target.nu - nu))
+
     def rescaled(self, log_scale: float) -> "Sites":
         """The same sites of u exp(log_scale)."""
         return Sites(np.exp(-2.0 * log_scale) * self.tau, np.exp(-log_scale) * self.nu)
 
 
-class Preconditioner(Protocol):
-    """The inverse of I + A' T A K, nearly where a site says nothing."""
-
-    def without_sites(self, v: FloatArray) -> FloatArray:
-        """(I + A' T A K)^-1 v, (N,)."""
+Preconditioner = Callable[[FloatArray], FloatArray]
+"""v to (I + A' T A K)^-1 v, (N,), nearly where a site says nothing"""
 
 
 class Posterior(Protocol):
@@ -52,18 +56,25 @@ class Posterior(Protocol):
     definite: bool
     """whether I + P T stayed positive definite in spite of rounding"""
 
+    def move(self, nu: FloatArray) -> None:
+        """Set mean and weights for sites with these shifts; only for a posterior in the making."""
+
     def shifted(self, nu: FloatArray) -> Self:
         """The posterior under sites with the same precisions and other shifts: O(n^2)."""
+        moved = copy.copy(self)
+        moved.move(nu)
+        return moved
 
     @property
-    def preconditioner(self) -> "Preconditioner | None":
-        """What is left of it for a similar problem; none for few projections that are not f."""
+    def preconditioner(self) -> Preconditioner | None:
+        """The part that helps with a similar problem; none for few projections that are not f."""
 
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
 
     def covary(self, v: FloatArray) -> FloatArray:
         """The posterior covariance times v, (N,) or (N, k)."""
+        return self.carry(v)[1]
 
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(I + A' T A K)^-1 v and the posterior covariance times v, which share their work."""
@@ -73,6 +84,7 @@ class Posterior(Protocol):
 
     def upper_inverse(self) -> FloatArray:
         """R at least on and above the diagonal, (N, N)."""
+        return self.inverse()
 
     def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
         """Moments at new points, less their prior mean; K_cross is (n_new, N)."""

@@ -9,9 +9,8 @@ import numpy as np
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
-from ordinalgp.core.linalg import square_root
+from ordinalgp.core.linalg import Workspace, square_root
 from ordinalgp.core.projections import Projection
-from ordinalgp.core.workspace import Workspace
 
 Smoothing = Literal["mode", "cavity"]
 
@@ -38,6 +37,10 @@ class Problem:
         """Some F with K = F F'."""
         return square_root(self.K)
 
+    def offset(self, f: FloatArray) -> FloatArray:
+        """Latent values less their prior mean, (N,)."""
+        return f if self.prior_mean is None else f - self.prior_mean
+
     def smooth(self, at: Moments) -> Smoothed:
         """The smoothed log likelihood of every observation."""
         return self.likelihood.log_expectation(self.y, at.mean, at.var)
@@ -54,7 +57,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What one problem's answer tells the next: small, so that it can be kept and sent."""
+    """Warm start for a similar problem: small, so that it can be kept and sent."""
 
     sites: Sites
     weights: FloatArray
@@ -83,7 +86,7 @@ class Approximation:
 
     @property
     def start(self) -> Start:
-        """Where to begin on a similar problem."""
+        """Warm start for a similar problem."""
         return Start(self.sites, self.posterior.weights)
 
 

@@ -1,4 +1,4 @@
-"""What each observation sees: one linear combination of the latent values, u = A f."""
+"""Projections: each observation sees one linear combination of the latent values, u = A f."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +9,6 @@ from scipy import sparse
 
 from ordinalgp._typing import Axes, FloatArray, IntArray
 
-_CHUNK_ROWS = 8192
 _FEW_ENTRIES = 4  # in a sparse row: 16 numbers gathered cost less than a row of N
 _CANCELLED = 1e-6  # a variance smaller than this share of its terms has lost six digits
 
@@ -51,8 +50,9 @@ def squared_lengths(A: Projection, H: FloatArray) -> FloatArray:
     if places is None:
         half = A.apply(H.T)
         return np.einsum("mk,mk->m", half, half)
-    terms = np.take((H.T @ H).ravel(), places.flat).reshape(places.products.shape)
-    terms *= places.products
+    flat, products = places
+    terms = np.take((H.T @ H).ravel(), flat).reshape(products.shape)
+    terms *= products
     found: FloatArray = terms.sum(axis=1)
     close = np.flatnonzero(found < _CANCELLED * np.abs(terms).sum(axis=1))
     if len(close):
@@ -126,52 +126,8 @@ class RowSelection:
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
-    """A dense matrix: u is a weighted sum of basis functions, or of inducing values."""
-
-    matrix: FloatArray
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the matrix."""
-        return self.matrix.shape[0], self.matrix.shape[1]
-
-    def apply(self, f: FloatArray) -> FloatArray:
-        """Matrix times f."""
-        return self.matrix @ f
-
-    def adjoint(self, u: FloatArray) -> FloatArray:
-        """Transposed matrix times u."""
-        return self.matrix.T @ u
-
-    def scatter(self, tau: FloatArray) -> FloatArray:
-        """Sum of tau_m a_m a_m' over blocks of rows, so that no M x N copy is made."""
-        m, n = self.shape
-        out = np.zeros((n, n))
-        for start in range(0, m, _CHUNK_ROWS):
-            block = self.matrix[start : start + _CHUNK_ROWS]
-            out += block.T @ (tau[start : start + _CHUNK_ROWS, None] * block)
-        return out
-
-    @property
-    def distinct(self) -> tuple[Projection, IntArray | None]:
-        """Taken as distinct: equal rows of a dense basis are rare and harmless."""
-        return self, None
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """The k^2 pairs of latent values that each sparse row joins: a' C a is a sum over them."""
-
-    flat: IntArray
-    """where each pair is in the matrix written row after row, (M k^2,)"""
-    products: FloatArray
-    """of the pair's entries, (M, k^2)"""
-
-
-@dataclass(frozen=True, eq=False)
-class SparseProjection:
-    """Any sparse linear combinations: the rows of a scipy sparse matrix."""
+class _Matrix:
+    """A projection with a matrix, dense or sparse."""
 
     matrix: Any
 
@@ -188,17 +144,48 @@ class SparseProjection:
         """Transposed matrix times u."""
         return np.asarray(self.matrix.T @ u)
 
+
+@dataclass(frozen=True, eq=False)
+class Basis(_Matrix):
+    """A dense matrix: u is a weighted sum of basis functions, or of inducing values."""
+
+    chunk_rows: int = 8192
+    """rows of the matrix that are processed at a time"""
+
+    def scatter(self, tau: FloatArray) -> FloatArray:
+        """Sum of tau_m a_m a_m' over blocks of rows, so that no M x N copy is made."""
+        m, n = self.shape
+        out = np.zeros((n, n))
+        for start in range(0, m, self.chunk_rows):
+            part = slice(start, start + self.chunk_rows)
+            out += self.matrix[part].T @ (tau[part, None] * self.matrix[part])
+        return out
+
+    @property
+    def distinct(self) -> tuple[Projection, IntArray | None]:
+        """Taken as distinct: equal rows of a dense basis are rare and harmless."""
+        return self, None
+
+
+@dataclass(frozen=True, eq=False)
+class SparseProjection(_Matrix):
+    """Any sparse linear combinations: the rows of a scipy sparse matrix."""
+
     def scatter(self, tau: FloatArray) -> FloatArray:
         """A' diag(tau) A, dense."""
         if self.places is None:
             return np.asarray((self.matrix.T @ self.matrix.multiply(tau[:, None])).todense())
-        n, at = self.shape[1], self.places
-        weights = (tau[:, None] * at.products).ravel()
-        return np.bincount(at.flat, weights, n * n).astype(float, copy=False).reshape(n, n)
+        n, (flat, products) = self.shape[1], self.places
+        weights = (tau[:, None] * products).ravel()
+        return np.bincount(flat, weights, n * n).astype(float, copy=False).reshape(n, n)
 
     @cached_property
-    def places(self) -> "Places | None":
-        """Where rows meet in an N x N matrix, if all have the same small number of entries."""
+    def places(self) -> tuple[IntArray, FloatArray] | None:
+        """The k^2 pairs of latent values that each row joins: a' C a is a sum over them.
+
+        Their places in the N x N matrix written row after row, (M k^2,), and the products of
+        their entries, (M, k^2); None unless all rows have the same small number k of entries.
+        """
         lengths = np.diff(self.matrix.indptr)
         if len(lengths) == 0 or np.ptp(lengths) > 0 or lengths[0] > _FEW_ENTRIES:
             return None
@@ -206,7 +193,7 @@ class SparseProjection:
         columns = self.matrix.indices.reshape(-1, k).astype(np.intp)
         entries = self.matrix.data.reshape(-1, k)
         flat = np.repeat(columns, k, axis=1) * self.shape[1] + np.tile(columns, k)
-        return Places(flat.ravel(), np.repeat(entries, k, axis=1) * np.tile(entries, k))
+        return flat.ravel(), np.repeat(entries, k, axis=1) * np.tile(entries, k)
 
     @cached_property
     def distinct(self) -> tuple[Projection, IntArray | None]:

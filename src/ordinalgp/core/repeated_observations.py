@@ -33,12 +33,12 @@ class _Rest:
     others: FloatArray
 
     def cavity(self, sites: Sites) -> Moments:
-        """What one copy sees, if all copies have the given site."""
+        """The cavity of one copy, if all copies have the given site."""
         precision = self.p0 + self.others * sites.tau
         return Moments((self.s0 + self.others * sites.nu) / precision, 1 / precision)
 
     def residual(self, at: Moments) -> tuple[FloatArray, FloatArray, Sites]:
-        """How far the cavities are from those they imply, its slope in the mean, and the sites."""
+        """Distance of the cavities from those they imply, its slope in the mean, and the sites."""
         smoothed = self.problem.smooth_some(self.rows, at)
         sites = match(smoothed, at)
         new, sd = self.cavity(sites), np.sqrt(at.var)

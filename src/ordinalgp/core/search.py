@@ -1,9 +1,10 @@
 """One hyperparameter search for all models: L-BFGS-B on [kernel.theta, likelihood.theta]."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,11 +16,11 @@ from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.inference import infer
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.variational_bound import ep_bound
-from ordinalgp.core.workspace import Workspace
 from ordinalgp.runtime.progress import Progress, Report, silent
 
 Objective = Callable[[Problem, Approximation], Evaluation]
@@ -35,7 +36,6 @@ _FAILURES = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 # A relative gain of the objective below this ends the search: 1e-6 in a log evidence of 100,
 # far below any difference that matters between models.
 _RELATIVE_GAIN = 1e-8
-_MAX_ITERATIONS = 200
 # EP's evidence is stationary in the sites, so sites off by 1e-4 leave it off by 1e-8: enough to
 # compare hyperparameters. Laplace's is as exact after a last Newton step of 1e-3, which leaves
 # the mode off by its square. The final inference uses the user's tolerance, and so does the
@@ -53,32 +53,9 @@ class Step:
     """warm start for the next evaluation: small, so that it can be kept and sent"""
 
 
-class Trainable(Protocol):
-    """An objective of the hyperparameters [kernel.theta, likelihood.theta]."""
-
-    @property
-    def theta(self) -> FloatArray:
-        """Hyperparameters at the start, shape (p,)."""
-
-    @property
-    def bounds(self) -> FloatArray:
-        """Search bounds, shape (p, 2)."""
-
-    def at(self, theta: FloatArray) -> Self:
-        """Return the same task at other hyperparameters."""
-
-    def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs."""
-
-    def evaluate(
-        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
-    ) -> Step:
-        """Objective and gradient; ``workspace`` is scratch memory of one search."""
-
-
 @dataclass(frozen=True, eq=False)
-class KernelTask:
-    """Rows, a kernel and a likelihood: the hyperparameters of a task and their bounds."""
+class Trainable(ABC):
+    """An objective of rows, and of the hyperparameters [kernel.theta, likelihood.theta]."""
 
     X: Annotated[FloatArray, Axes("N d")]
     kernel: Annotated[Any, Tagged("kernel")]
@@ -94,6 +71,16 @@ class KernelTask:
         """Search bounds, shape (p, 2)."""
         return np.vstack([np.reshape(self.kernel.bounds, (-1, 2)), self.likelihood.bounds])
 
+    @property
+    def link(self) -> Any:
+        """The likelihood that turns latent moments into probabilities."""
+        return self.likelihood
+
+    @property
+    def support(self) -> FloatArray:
+        """Inputs whose covariance with new rows gives predictions."""
+        return self.X
+
     def at(self, theta: FloatArray) -> Self:
         """Return the same task at other hyperparameters."""
         p = self.kernel.n_dims
@@ -101,14 +88,33 @@ class KernelTask:
         likelihood = self.likelihood.clone_with_theta(theta[p:])
         return replace(self, kernel=kernel, likelihood=likelihood)
 
+    def relaxed(self) -> Self:
+        """Return the task at the precision that a search needs: by default its own."""
+        return self
+
+    @abstractmethod
+    def evaluate(
+        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
+    ) -> Step:
+        """Objective and gradient; ``workspace`` is scratch memory of one search."""
+
 
 @dataclass(frozen=True, eq=False)
-class Task(KernelTask):
-    """An evidence to maximise: everything that stays the same while hyperparameters vary."""
+class ExactTask(Trainable):
+    """A task whose latent values are those of all inputs."""
 
     projection: Annotated[Projection, Tagged("projection")]
+    """from inputs to observations, (M, N)"""
     y: Annotated[IntArray, Axes("M", 0, "r")]
+    """ranks 0, 1, ..., r - 1 of the observed levels, (M,)"""
     counts: Annotated[FloatArray, Axes("M", *POSITIVE)]
+
+
+@dataclass(frozen=True, eq=False)
+class Task(ExactTask):
+    """An evidence to maximise: everything that stays the same while hyperparameters vary."""
+
+    prior_mean: ClassVar[float] = 0.0
     objective: ObjectiveName = "ep evidence"
     max_sweeps: Annotated[int, Axes(low=1)] = 100
     tol: Annotated[float, Axes("", *POSITIVE)] = 1e-6
@@ -119,19 +125,13 @@ class Task(KernelTask):
 
     def problem(self, workspace: Workspace | None = None) -> Problem:
         """The inference problem at the task's own hyperparameters."""
-        K = kernel_matrix(self.kernel, self.X, workspace)
-        return Problem(
-            K, self.projection, self.y, self.likelihood, self.counts, workspace=workspace
-        )
+        K, A = kernel_matrix(self.kernel, self.X, workspace), self.projection
+        return Problem(K, A, self.y, self.likelihood, self.counts, workspace=workspace)
 
     def infer(self, problem: Problem, start: Start | None = None) -> Approximation:
         """Approximate the posterior."""
         return infer(
-            problem,
-            smoothing=self.smoothing,
-            start=start,
-            max_sweeps=self.max_sweeps,
-            tol=self.tol,
+            problem, smoothing=self.smoothing, start=start, max_sweeps=self.max_sweeps, tol=self.tol
         )
 
     def value_and_posterior(self, start: Start | None = None) -> tuple[float, Approximation]:
@@ -140,17 +140,10 @@ class Task(KernelTask):
         found = self.infer(problem, start)
         return _OBJECTIVES[self.objective][1](problem, found).usable_value, found
 
-    prior_mean: ClassVar[float] = 0.0
-
     @property
     def smoothing(self) -> Smoothing:
         """The moments at which inference smooths the likelihood."""
         return _OBJECTIVES[self.objective][0]
-
-    @property
-    def link(self) -> Any:
-        """The likelihood that turns latent moments into probabilities."""
-        return self.likelihood
 
     def posterior(self, sites: Sites) -> Posterior:
         """The posterior under Gaussian sites."""
@@ -164,10 +157,7 @@ class Task(KernelTask):
         return cavities(posterior.observed(), sites, np.minimum(self.counts, 1.0))
 
     def evaluate(
-        self,
-        theta: FloatArray,
-        start: Start | None = None,
-        workspace: Workspace | None = None,
+        self, theta: FloatArray, start: Start | None = None, workspace: Workspace | None = None
     ) -> Step:
         """Objective and its gradient in theta."""
         task = self.at(theta)
@@ -258,11 +248,7 @@ class _Ascent:
 
 
 def _climb(
-    task: Trainable,
-    theta: FloatArray,
-    optimizer: Optimizer,
-    max_iterations: int,
-    report: Report = silent,
+    task: Trainable, theta: FloatArray, optimizer: Optimizer, steps: int, report: Report = silent
 ) -> SearchResult:
     """Search from one start."""
     ascent = _Ascent(task.relaxed(), report)
@@ -272,7 +258,7 @@ def _climb(
         optimizer(ascent.as_scikit_learn, theta, bounds)
         message, converged = "user's optimizer", True
     else:
-        message, converged = _lbfgs(ascent, theta, bounds, max_iterations)
+        message, converged = _lbfgs(ascent, theta, bounds, steps)
     if ascent.best is None:
         return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
     report(ascent.progress(ascent.value, message))
@@ -280,11 +266,9 @@ def _climb(
     return SearchResult(ascent.best, ascent.value, path, ascent.start, converged, message)
 
 
-def _lbfgs(
-    ascent: _Ascent, theta: FloatArray, bounds: FloatArray, max_iterations: int
-) -> tuple[str, bool]:
+def _lbfgs(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, steps: int) -> tuple[str, bool]:
     """Run L-BFGS-B; where failed evaluations broke its line search, begin again at the best."""
-    options = {"ftol": _RELATIVE_GAIN, "gtol": 1e-7, "maxiter": max_iterations}
+    options = {"ftol": _RELATIVE_GAIN, "gtol": 1e-7, "maxiter": steps}
     for _ in range(3):
         failures, value = ascent.failures, ascent.value
         result = minimize(
@@ -301,20 +285,19 @@ def _lbfgs(
 def maximise(
     task: Trainable,
     starts: Sequence[FloatArray],
-    *,
     optimizer: Optimizer = "fmin_l_bfgs_b",
     n_jobs: int | None = None,
     report: Report = silent,
-    max_iterations: int = _MAX_ITERATIONS,
+    steps: int = 200,
 ) -> SearchResult:
     """Climb from every start and keep the best; starts run in parallel through joblib."""
     if optimizer is None or len(task.theta) == 0:
         return SearchResult(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
     if len(starts) == 1:  # one start needs no other process, which takes a second or two to begin
-        return _climb(task, starts[0], optimizer, max_iterations, report)
+        return _climb(task, starts[0], optimizer, steps, report)
     began = time.perf_counter()
     found = Parallel(n_jobs=n_jobs)(
-        delayed(_climb)(task, theta, optimizer, max_iterations) for theta in starts
+        delayed(_climb)(task, theta, optimizer, steps) for theta in starts
     )
     for number, result in enumerate(found, 1):  # work in other processes reports when it is done
         seconds, text = time.perf_counter() - began, f"start {number}/{len(starts)}"

@@ -20,8 +20,8 @@ _FAR = 1e4
 _FARTHEST = 1e150  # the square of the nearer edge stays finite
 # exp(-40) = 4e-18: what lies beyond contributes nothing to a double.
 _NEGLIGIBLE = 40.0
-_FEW = 64  # below this number of intervals the calls cost more than the nodes
-_MILD = 10.0  # up to this exponent across the interval half the nodes will do
+_FEW_INTERVALS = 64  # below this number the calls cost more than the nodes
+_MILD_EXPONENT = 10.0  # up to this exponent across the interval half the nodes will do
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ def cut_normal(lo: FloatArray, hi: FloatArray, width: FloatArray | None = None) 
 
 def _integrated(lo: FloatArray, width: FloatArray) -> FloatArray:
     """Integrate, with half the nodes wherever they will do and there are enough to gain by it."""
-    mild = width * (lo + 0.5 * width) < _MILD
-    if np.count_nonzero(mild) < _FEW:
+    mild = width * (lo + 0.5 * width) < _MILD_EXPONENT
+    if np.count_nonzero(mild) < _FEW_INTERVALS:
         return _by_quadrature(32, lo, width)
     if np.all(mild):
         return _by_quadrature(16, lo, width)
@@ -130,19 +130,9 @@ def _legendre(order: int) -> tuple[FloatArray, FloatArray]:
 
 def _reflected(parts: FloatArray, flip: np.ndarray) -> Interval:
     """Undo the reflection: the mean and third cumulant change sign, the edges swap."""
-    sign = np.where(flip, -1.0, 1.0)
-    log_mass, mean, var, third, information, lo_density, hi_density, below, above = parts
-    return Interval(
-        log_mass=log_mass,
-        mean=sign * mean,
-        var=var,
-        third=sign * third,
-        information=information,
-        lo_density=np.where(flip, hi_density, lo_density),
-        hi_density=np.where(flip, lo_density, hi_density),
-        below=np.where(flip, above, below),
-        above=np.where(flip, below, above),
-    )
+    parts[[1, 3]] *= np.where(flip, -1.0, 1.0)
+    parts[5:] = np.where(flip, parts[[6, 5, 8, 7]], parts[5:])
+    return Interval(*parts)
 
 
 @lru_cache(maxsize=4)

@@ -7,21 +7,14 @@ the marginals of q times their movement, which follows from EP's fixed point by 
 solve (iterative: each step costs two products with the n x n posterior covariance).
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.likelihoods import ExpectedLog, expected_log
-from ordinalgp.core.objectives import (
-    Evaluation,
-    LowRankMinusMatrix,
-    Slopes,
-    UpperTriangle,
-    prior_offset,
-)
+from ordinalgp.core.likelihoods import ExpectedLog, expected_log, fourth_derivative, variance_slopes
+from ordinalgp.core.objectives import Evaluation, LowRankMinusMatrix, Slopes, UpperTriangle
 from ordinalgp.core.problem import Approximation, Problem
 from ordinalgp.core.projections import sandwich
 from ordinalgp.core.truncated_normal import hermite
@@ -57,27 +50,20 @@ def _divergence(problem: Problem, found: Approximation) -> float:
     """KL(q || prior): half of log |I + P T| - trace(T cov(u)) + (mean - h)' K^-1 (mean - h)."""
     posterior = found.posterior
     trace = (problem.counts * found.sites.tau) @ found.marginal.var
-    shift = posterior.weights @ prior_offset(problem, found)
+    shift = posterior.weights @ problem.offset(posterior.mean)
     return float(posterior.half_log_det - 0.5 * trace + 0.5 * shift)
 
 
-@dataclass(frozen=True, eq=False)
-class _Response:
-    """How each site (nu, tau) moves with its marginal (mean, var) and with theta."""
+def _site_response(problem: Problem, found: Approximation) -> tuple[FloatArray, FloatArray]:
+    """Slopes of sites (nu, tau) in their marginals (mean, var), (M, 2, 2), and theta, (p, M, 2).
 
-    by_marginal: FloatArray
-    """(M, 2, 2)"""
-    by_theta: FloatArray
-    """(p, M, 2)"""
-
-
-def _site_response(problem: Problem, found: Approximation) -> _Response:
-    """Differentiate the fixed point: marginal moments = tilted moments at the cavity."""
+    They follow from the fixed point: marginal moments = tilted moments at the cavity.
+    """
     m, v = found.at.mean, found.at.var
     s = found.smoothed
-    d4 = _fourth(problem, found)
-    d1_var = (s.d3 + 2 * s.d1 * s.d2) / 2
-    d2_var = (d4 + 2 * s.d1 * s.d3 + 2 * s.d2**2) / 2
+    h = 1e-4 * np.sqrt(-1 / np.minimum(s.d2, -1e-12))
+    by_var = variance_slopes(s, fourth_derivative(problem.likelihood, problem.y, m, v, h))
+    d1_var, d2_var = by_var.d1[0], by_var.d2[0]
     # Tilted mean m + v d1 and variance v + v^2 d2, differentiated in (m, v).
     jacobian = np.empty((len(m), 2, 2))
     jacobian[:, 0] = np.stack([1 + v * s.d2, s.d1 + v * d1_var], axis=1)
@@ -88,7 +74,7 @@ def _site_response(problem: Problem, found: Approximation) -> _Response:
     tilted = np.stack([v * theta.d1, v**2 * theta.d2], axis=-1)
     back = cavity @ to_cavity
     by_marginal = _natural_slope(found.marginal.mean, found.marginal.var) - back
-    return _Response(by_marginal, np.einsum("mij,pmj->pmi", back, tilted))
+    return by_marginal, np.einsum("mij,pmj->pmi", back, tilted)
 
 
 def _natural_slope(mean: FloatArray, var: FloatArray) -> FloatArray:
@@ -100,20 +86,10 @@ def _natural_slope(mean: FloatArray, var: FloatArray) -> FloatArray:
     return slope
 
 
-def _fourth(problem: Problem, found: Approximation) -> FloatArray:
-    """Fourth derivative of the smoothed log likelihood, as the slope of the third."""
-    at = found.at
-    h = 1e-4 * np.sqrt(-1 / np.minimum(found.smoothed.d2, -1e-12))
-    up, down = (
-        problem.likelihood.log_expectation(problem.y, at.mean + step, at.var).d3 for step in (h, -h)
-    )
-    return (up - down) / (2 * h)
-
-
 def _remainder(
     problem: Problem, found: Approximation, expected: ExpectedLog, R: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """What the movement of q adds to the gradient in K and in theta."""
+    """The part of the gradient in K and in theta that the movement of q adds."""
     K, A, counts = problem.K, problem.projection, problem.counts
     tau, nu = found.sites.tau, found.sites.nu
     mean = found.marginal.mean
@@ -122,7 +98,7 @@ def _remainder(
         [counts * (expected.d_mean - nu + tau * mean), counts * (expected.d_var + tau / 2)]
     )
     covariance = sandwich(A, K - K @ R @ K)
-    response = _site_response(problem, found)
+    by_marginal, by_theta = _site_response(problem, found)
 
     def to_sites(x: FloatArray) -> FloatArray:
         """Pull (mean, var) sensitivities back to those of (nu, tau), shape (M, 2)."""
@@ -131,7 +107,7 @@ def _remainder(
         return np.stack([d_nu, -mean * d_nu - counts * ((covariance**2) @ x_var)], axis=1)
 
     def residual(x: FloatArray) -> FloatArray:
-        back = np.einsum("mij,mi->mj", response.by_marginal, to_sites(x.ravel()))
+        back = np.einsum("mij,mi->mj", by_marginal, to_sites(x.ravel()))
         return x.ravel() - back.T.ravel()
 
     system = LinearOperator((2 * len(mean),) * 2, matvec=residual, dtype=float)
@@ -140,4 +116,4 @@ def _remainder(
     weights, keep = found.posterior.weights, np.eye(len(K)) - R @ K
     mixed = np.outer(0.5 * (keep @ A.adjoint(x_mean)), weights)
     moved_K = mixed + mixed.T + keep @ A.scatter(x_var) @ keep.T
-    return moved_K, np.einsum("pmi,mi->p", response.by_theta, to_sites(x))
+    return moved_K, np.einsum("pmi,mi->p", by_theta, to_sites(x))

@@ -7,29 +7,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.search import objective_named
+from ordinalgp.many_rows import stages
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.many_rows.passes import with_rows
 from ordinalgp.many_rows.settings import ManyRowsSettings
-from ordinalgp.many_rows.stages import (
-    Stages,
-    array_rows,
-    check_threshold_model,
-    remote_rows,
-    requested_points,
-)
+from ordinalgp.models import exact
 from ordinalgp.models.base import Fitted, OrdinalClassifier, Signature, learn_further
-from ordinalgp.models.exact import (
-    ExactGP,
-    GPOptions,
-    SearchOptions,
-    check_inference,
-    check_likelihood,
-    check_search,
-)
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.options import check_option, check_whole
-from ordinalgp.validation.weights import check_weights
 
 
 @saved_as("estimator.gp")
@@ -83,8 +70,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     tol : float, default=1e-6
         Inference stops when no site moves further than this many posterior standard deviations.
     checkpoint : str or path-like, default=None
-        Folder in which a fit over many rows notes after every pass how far it is; the same fit,
-        interrupted and started again, goes on from there. Removed when the fit is complete.
+        Checkpoint folder of a fit over many rows, written after every pass; an interrupted fit
+        resumes from it. Removed when the fit is complete.
     n_jobs : int, default=None
         Number of restarts or of chunks worked on at once, through joblib.
     random_state : int, RandomState instance or None, default=None
@@ -188,9 +175,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
     # ------------------------------------------------------------------------ fitting
 
     def _check_parameters(self) -> None:
-        check_search(self)
-        check_inference(self)
-        check_likelihood(self.likelihood)
+        exact.check_search(self)
+        exact.check_inference(self)
+        exact.check_likelihood(self.likelihood)
         check_option("objective", self.objective, ("evidence", "bound"))
         if self.inference == "laplace" and self.objective == "bound":
             raise ValueError(
@@ -208,24 +195,18 @@ class OrdinalGPClassifier(OrdinalClassifier):
                 "for. Use objective='evidence' or inducing=None."
             )
 
-    def _options(self) -> GPOptions:
-        return GPOptions(
-            self.kernel,
-            self.likelihood,
-            objective_named(self.inference, self.objective),
-            self.max_sweeps,
-            self.tol,
-            SearchOptions.of(self, reporter(self.verbose)),
-        )
+    def _options(self) -> exact.GPOptions:
+        objective = objective_named(self.inference, self.objective)
+        search = exact.SearchOptions.of(self, reporter(self.verbose))
+        parts = self.kernel, self.likelihood, objective, self.max_sweeps, self.tol
+        return exact.GPOptions(*parts, search)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
-        points = requested_points(self.inducing, X, self.many_rows_settings)
+        points = stages.requested_points(self.inducing, X, self.many_rows_settings)
         if points is not None:
-            check_threshold_model(self.likelihood)
+            stages.check_threshold_model(self.likelihood)
             return self._learn_from_many_rows(X, y, sample_weight, classes, points)
-        X = self._check_inputs(X, reset=True)
-        levels = self._encode(X, y, classes)
-        weights = check_weights(sample_weight, len(X), levels.codes)
+        X, levels, weights = self._check_rows(X, y, sample_weight, classes)
         model = self._options().fit_exact(X, levels.codes, weights, len(levels.categories))
         return Fitted(self._signature(levels), model)
 
@@ -233,29 +214,21 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self, X: Any, y: Any, sample_weight: Any, classes: Any, points: Any
     ) -> Fitted:
         settings = self.many_rows_settings
-        rows: Any = remote_rows(X, y, sample_weight, self.categories, self.n_jobs)
+        rows: Any = stages.remote_rows(X, y, sample_weight, self.categories, self.n_jobs)
         if rows is not None:
             none = np.empty(0, dtype=object)
             signature = Signature(rows.categories, rows.classes, rows.n_features, none)
         else:  # in the precision that they have, to save memory
-            X = self._check_inputs(X, reset=True, precisions=(np.float64, np.float32))
-            levels = self._encode(X, y, classes)
-            weights = check_weights(sample_weight, len(X), levels.codes)
-            rows = array_rows(Chunk(X, levels.codes, weights), settings)
+            kinds = (np.float64, np.float32)
+            X, levels, weights = self._check_rows(X, y, sample_weight, classes, precisions=kinds)
+            rows = ArrayRows(Chunk(X, levels.codes, weights), settings.chunk_rows)
             signature = self._signature(levels)
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")
-        stages = Stages(
-            rows,
-            signature.n_features,
-            len(signature.categories),
-            points,
-            isinstance(self.inducing, str),
-            self._options(),
-            settings,
-            self.checkpoint,
-            {k: v for k, v in self.get_params().items() if k not in changeable},
-        )
-        return Fitted(signature, stages.fit())
+        params = {k: v for k, v in self.get_params().items() if k not in changeable}
+        size, options = (signature.n_features, len(signature.categories)), self._options()
+        auto = isinstance(self.inducing, str)
+        fit = stages.Stages(rows, *size, points, auto, options, settings, self.checkpoint, params)
+        return Fitted(signature, fit.fit())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows, as one more chunk.
@@ -285,14 +258,14 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        check_threshold_model(self.likelihood)
+        stages.check_threshold_model(self.likelihood)
         X, codes, weights = self._check_later_rows(X, y, sample_weight)
         rows = ArrayRows(Chunk(X, codes, weights))
         model = self._result.model
-        points = InducedGP.from_exact(model) if isinstance(model, ExactGP) else model
-        return Fitted(self._later_signature(codes), points.with_rows(rows))
+        points = InducedGP.from_exact(model) if isinstance(model, exact.ExactGP) else model
+        return Fitted(self._later_signature(codes), with_rows(points, rows))
 
-    def _publish(self, model: ExactGP | InducedGP) -> None:
+    def _publish(self, model: exact.ExactGP | InducedGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         self.thresholds_, self.noise_ = model.likelihood.thresholds, model.likelihood.noise
         self.log_marginal_likelihood_value_ = model.summary.value

@@ -3,7 +3,6 @@
 All are ordinary scikit-learn kernels: they add, multiply, exponentiate and clone like the others.
 """
 
-from ordinalgp.kernels._differences import Additive, Exponential, Independent
-from ordinalgp.kernels._inner_products import ARDLinear, Correlation
+from ordinalgp.kernels._classes import Additive, ARDLinear, Correlation, Exponential, Independent
 
 __all__ = ["ARDLinear", "Additive", "Correlation", "Exponential", "Independent"]

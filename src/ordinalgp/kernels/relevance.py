@@ -1,4 +1,4 @@
-"""How much each feature counts in a kernel with automatic relevance determination (ARD)."""
+"""Weights of features in a kernel with automatic relevance determination (ARD)."""
 
 from typing import Any
 

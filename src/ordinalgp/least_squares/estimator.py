@@ -11,18 +11,11 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import (
-    ExactGP,
-    RowIndex,
-    SearchOptions,
-    SearchSummary,
-    check_search,
-)
+from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, check_search
 from ordinalgp.models.training_rows import MergedRows, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.weights import check_weights
 
 saved_as("likelihood.rank_noise")(RankNoise)
 saved_as("task.least_squares")(LeastSquaresTask)
@@ -146,9 +139,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         check_search(self)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        X = self._check_inputs(X, reset=True)
-        levels = self._encode(X, y)
-        weights = check_weights(sample_weight, len(X), levels.codes)
+        X, levels, weights = self._check_rows(X, y, sample_weight)
         kernel = starting_kernel(self.kernel, X)
         if self.kernel is None:
             kernel = ConstantKernel(1.0, (1e-4, 1e4)) * kernel
@@ -161,7 +152,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         summary = SearchSummary(value, found.path, found.converged, len(found.path))
         task = task.at(found.theta)
         sites = task.sites()
-        model = ExactGP.of(task, sites, RowIndex.of(rows), summary, task.posterior(sites))
+        model = ExactGP(task, sites, rows.index, summary, task.posterior(sites))
         return Fitted(self._signature(levels), model)
 
     def _starts(self, task: LeastSquaresTask, options: SearchOptions) -> list[FloatArray]:

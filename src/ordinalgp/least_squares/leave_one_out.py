@@ -11,16 +11,14 @@ from typing import Annotated, Any, Self
 import numpy as np
 from scipy.linalg import blas
 
-from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.linalg import invert_in_place
+from ordinalgp.core.linalg import Workspace, invert_in_place, matrix
 from ordinalgp.core.objectives import UpperTriangle
-from ordinalgp.core.projections import Projection
-from ordinalgp.core.search import KernelTask, Step
-from ordinalgp.core.workspace import Workspace, matrix
+from ordinalgp.core.search import ExactTask, Step
 
 _STRIP = 256  # rows of a product at a time
 # In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is
@@ -71,25 +69,15 @@ class LeaveOneOut:
 
 
 @dataclass(frozen=True, eq=False)
-class LeastSquaresTask(KernelTask):
-    """Everything that stays the same while hyperparameters vary."""
+class LeastSquaresTask(ExactTask):
+    """Regression on ranks: everything that stays the same while hyperparameters vary."""
 
-    projection: Annotated[Projection, Tagged("projection")]
-    """identity, or the input of each observation"""
-    y: Annotated[IntArray, Axes("M", 0, "r")]
-    """ranks 0, 1, ..., r - 1"""
-    counts: Annotated[FloatArray, Axes("M", *POSITIVE)]
     prior_mean: Annotated[float, Axes("", *FINITE)]
-
-    def relaxed(self) -> Self:
-        """Return the task itself: least squares is exact at no further cost."""
-        return self
 
     @property
     def link(self) -> OrdinalProbit:
         """The likelihood that turns latent moments into probabilities."""
-        link: OrdinalProbit = self.likelihood.link
-        return link
+        return self.likelihood.link
 
     def sites(self) -> Sites:
         """The Gaussian sites of the ranks."""

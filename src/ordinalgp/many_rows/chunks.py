@@ -1,9 +1,9 @@
 """Rows that need not fit into memory: chunks, read again in every pass."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -39,20 +39,6 @@ class Chunk:
         return Chunk(np.asarray(self.X[rows], dtype=float), self.codes[rows], self.counts[rows])
 
 
-class ChunkedRows(Protocol):
-    """What a fit over chunks asks of its rows."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-
-    def __iter__(self) -> "Iterator[Chunk | DeferredChunk]":
-        """Go over all rows once, in the same chunks every time."""
-
-    def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
-        """Up to ``size`` rows, drawn without replacement."""
-
-
 @dataclass(frozen=True, eq=False)
 class ArrayRows:
     """Slices of arrays or memory maps."""
@@ -63,7 +49,7 @@ class ArrayRows:
     @property
     def n_rows(self) -> int:
         """Number of rows."""
-        return len(self.rows.codes)
+        return self.rows.n_rows
 
     def __iter__(self) -> Iterator[Chunk]:
         for i in range(0, self.n_rows, self.chunk_rows):
@@ -79,7 +65,7 @@ Factory = Callable[[], Any]
 
 @dataclass(frozen=True, eq=False)
 class ChunkSummary:
-    """What was found in one chunk."""
+    """Number of rows, number of columns and labels of one chunk."""
 
     n_rows: int
     width: int
@@ -88,50 +74,63 @@ class ChunkSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class RowsSummary:
-    """What one reading of all chunks found."""
+class ScannedRows:
+    """Chunks that were read once: their lengths, levels and number of columns."""
 
     lengths: tuple[int, ...]
     """rows of every chunk, none of empty ones"""
-    width: int
-    labels: NDArray[Any]
+    categories: NDArray[Any]
+    classes: NDArray[Any]
+    n_features: int
+
+    @classmethod
+    def of(cls, found: Sequence[ChunkSummary], nothing: str, categories: Any, **more: Any) -> Self:
+        """Chunks together, which must be of one width; ``nothing`` says who gave none."""
+        full = [(number, part) for number, part in enumerate(found) if part.n_rows]
+        if not full:
+            raise ValueError(
+                f"{nothing} with rows. It must return a new iterator of (X, y) pairs each time it "
+                "is called."
+            )
+        first, width = full[0][0], full[0][1].width
+        for number, part in full:
+            if part.width != width:
+                raise ValueError(
+                    f"Chunk {number} has {part.width} columns, but chunk {first} has {width}. "
+                    "All chunks need the same columns."
+                )
+        levels = encode_levels(np.concatenate([part.labels for _, part in full]), categories)
+        lengths = tuple(part.n_rows for part in found)
+        return cls(lengths, levels.categories, levels.classes, width, **more)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return sum(self.lengths)
+
+    def split_sample(self, size: int, rng: np.random.RandomState) -> list[IntArray]:
+        """Row numbers of a sample within each chunk that has rows."""
+        rows = draw(self.n_rows, size, rng)
+        edges = np.cumsum([0, *(length for length in self.lengths if length)])
+        cuts = np.searchsorted(rows, edges)
+        return [rows[i:j] - edge for (i, j), edge in zip(pairwise(cuts), edges, strict=False)]
 
 
 def scan(factory: Factory, categories: Any, n_jobs: int | None = None) -> "FactoryRows":
     """Read all chunks once: check them, count rows, collect the levels."""
-    work = delayed(inspect_chunk)
-    parts = Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-        work(part, number, categories) for number, part in enumerate(factory())
-    )
-    found = joined(list(parts), "The factory gave no chunk")
-    if sum(1 for _ in factory()) != len(found.lengths):
+    jobs = (delayed(inspect_chunk)(part, k, categories) for k, part in enumerate(factory()))
+    parts, more = list(_workers(n_jobs)(jobs)), {"factory": factory, "n_jobs": n_jobs}
+    rows = FactoryRows.of(parts, "The factory gave no chunk", categories, **more)
+    if sum(1 for _ in factory()) != len(rows.lengths):
         raise ValueError(
             "The factory gave chunks the first time and other or none the second time: an iterator "
             "that can be read only once. Pass a function that opens the data anew at each call."
         )
-    levels = encode_levels(found.labels, categories)
-    return FactoryRows(
-        factory, levels.categories, levels.classes, found.lengths, found.width, n_jobs
-    )
+    return rows
 
 
-def joined(parts: Sequence[ChunkSummary], nothing: str) -> RowsSummary:
-    """Chunks together, which must be of one width; ``nothing`` says who gave none."""
-    full = [(number, part) for number, part in enumerate(parts) if part.n_rows]
-    if not full:
-        raise ValueError(
-            f"{nothing} with rows. It must return a new iterator of (X, y) pairs each time it is "
-            "called."
-        )
-    first, width = full[0][0], full[0][1].width
-    for number, part in full:
-        if part.width != width:
-            raise ValueError(
-                f"Chunk {number} has {part.width} columns, but chunk {first} has {width}. "
-                "All chunks need the same columns."
-            )
-    labels = np.concatenate([part.labels for _, part in full])
-    return RowsSummary(tuple(part.n_rows for part in parts), width, labels)
+def _workers(n_jobs: int | None) -> Any:
+    return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
 
 
 def inspect_chunk(part: Any, number: int, categories: Any) -> ChunkSummary:
@@ -176,10 +175,9 @@ def _checked_inputs(X: Any, number: int) -> FloatArray:
     try:
         checked: FloatArray = check_array(X, dtype=np.float64)
     except ValueError as error:
-        values = np.asarray(X, dtype=object) if not isinstance(X, np.ndarray) else X
         place = ""
-        if values.ndim == 2 and np.issubdtype(values.dtype, np.floating):
-            bad = np.argwhere(~np.isfinite(values))
+        if isinstance(X, np.ndarray) and X.ndim == 2 and np.issubdtype(X.dtype, np.floating):
+            bad = np.argwhere(~np.isfinite(X))
             place = f", row {bad[0][0]}, column {bad[0][1]}" if len(bad) else ""
         raise ValueError(f"Chunk {number}{place}: {error}") from None
     return checked
@@ -203,38 +201,23 @@ class DeferredChunk:
                 f"{self.n_rows} before. The factory must give the same chunks at each call."
             )
         X, y, counts = read
-        return Chunk(X, coded(y, self.categories, self.number), counts)
+        labels, inverse = np.unique(y, return_inverse=True)
+        codes = class_positions(self.categories, labels)
+        if np.any(codes < 0):
+            raise ValueError(f"Chunk {self.number} has labels that it did not have before.")
+        return Chunk(X, codes[inverse.ravel()], counts)
 
     def take(self, rows: IntArray) -> Chunk:
         """Read some rows."""
         return self.load().take(rows)
 
 
-def coded(y: NDArray[Any], categories: NDArray[Any], number: int) -> IntArray:
-    """Ranks of the labels of a chunk."""
-    classes, inverse = np.unique(y, return_inverse=True)
-    places = class_positions(categories, classes)
-    if np.any(places < 0):
-        raise ValueError(f"Chunk {number} has labels that it did not have before.")
-    ranks: IntArray = places[inverse.ravel()]
-    return ranks
-
-
 @dataclass(frozen=True, eq=False)
-class FactoryRows:
+class FactoryRows(ScannedRows):
     """Chunks from a function that returns a new iterator of (X, y), or of functions, each time."""
 
     factory: Factory
-    categories: NDArray[Any]
-    classes: NDArray[Any]
-    lengths: tuple[int, ...]
-    n_features: int
     n_jobs: int | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return sum(self.lengths)
 
     def __iter__(self) -> Iterator[DeferredChunk]:
         number = -1
@@ -251,33 +234,18 @@ class FactoryRows:
 
     def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
         """Up to ``size`` rows, drawn without replacement in one pass."""
-        lengths = [length for length in self.lengths if length]
-        here = split_rows(draw(self.n_rows, size, rng), lengths)
-        workers = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
-        pairs = zip(self, here, strict=True)
-        return stacked(list(workers(delayed(_taken)(chunk, rows) for chunk, rows in pairs)))
-
-
-def _taken(chunk: DeferredChunk, rows: IntArray) -> Chunk:
-    return chunk.take(rows)
+        pairs = zip(self, self.split_sample(size, rng), strict=True)
+        return stacked(_workers(self.n_jobs)(delayed(DeferredChunk.take)(*pair) for pair in pairs))
 
 
 def draw(n_rows: int, size: int, rng: np.random.RandomState) -> IntArray:
-    """Which rows are sampled, ascending: the same wherever they lie."""
+    """Numbers of the sampled rows, ascending: the same wherever they lie."""
     if size >= n_rows:
         return np.arange(n_rows)
     return np.sort(rng.choice(n_rows, size, replace=False))
 
 
-def split_rows(rows: IntArray, lengths: Sequence[int]) -> list[IntArray]:
-    """Row numbers within each chunk."""
-    edges = np.concatenate([[0], np.cumsum(lengths)])
-    cuts = np.searchsorted(rows, edges)
-    return [rows[i:j] - edge for (i, j), edge in zip(pairwise(cuts), edges, strict=False)]
-
-
-def stacked(parts: Sequence[Chunk]) -> Chunk:
+def stacked(parts: Iterable[Chunk]) -> Chunk:
     """Chunks as one."""
-    return Chunk(
-        *(np.concatenate([getattr(p, k) for p in parts]) for k in ("X", "codes", "counts"))
-    )
+    columns = zip(*((part.X, part.codes, part.counts) for part in parts), strict=True)
+    return Chunk(*(np.concatenate(column) for column in columns))

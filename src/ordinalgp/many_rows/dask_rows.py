@@ -6,24 +6,15 @@ of the graph. What a lost worker held is therefore computed again by dask, to th
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ordinalgp._typing import FloatArray
-from ordinalgp.many_rows.chunks import (
-    Chunk,
-    coded,
-    draw,
-    inspect_chunk,
-    joined,
-    split_rows,
-    stacked,
-)
-from ordinalgp.many_rows.induced_posterior import SweepSums
-from ordinalgp.many_rows.sweeps import Sweep, sweep_pieces
-from ordinalgp.validation.labels import encode_levels
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.many_rows.chunks import Chunk, DeferredChunk, ScannedRows, inspect_chunk, stacked
+from ordinalgp.many_rows.inducing import SweepSums
+from ordinalgp.many_rows.passes import Sweep, Sweeps, sweep_pieces
 
 
 def is_dask(X: Any) -> bool:
@@ -32,32 +23,24 @@ def is_dask(X: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class DaskRows:
-    """Blocks of rows, each a triple of delayed inputs, labels and weights."""
+class DaskRows(ScannedRows):
+    """Blocks of rows, each a tuple of delayed inputs, labels and weights."""
 
-    blocks: Sequence[tuple[Any, Any, Any]]
-    lengths: tuple[int, ...]
-    categories: NDArray[Any]
-    classes: NDArray[Any]
-    n_features: int
+    parts: Sequence[tuple[Any, Any, Any]]
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return sum(self.lengths)
+    def blocks(self) -> list[tuple[Any, ...]]:
+        """The arguments of :class:`DeferredChunk` for every block with rows."""
+        numbered = enumerate(zip(self.parts, self.lengths, strict=True))
+        return [(part, k, length, self.categories) for k, (part, length) in numbered if length]
 
     def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
         """Up to ``size`` rows, drawn without replacement; only they travel."""
         import dask
 
+        pairs = zip(self.split_sample(size, rng), self.blocks, strict=True)
         take = dask.delayed(_take, pure=True)
-        here = split_rows(draw(self.n_rows, size, rng), self.lengths)
-        parts = [
-            take(*block, self.categories, number, rows)
-            for number, (block, rows) in enumerate(zip(self.blocks, here, strict=True))
-            if len(rows)
-        ]
-        return stacked(dask.compute(*parts))
+        return stacked(dask.compute(*(take(rows, *block) for rows, block in pairs if len(rows))))
 
 
 def blocks_of(X: Any, y: Any, sample_weight: Any, categories: Any) -> DaskRows:
@@ -66,13 +49,9 @@ def blocks_of(X: Any, y: Any, sample_weight: Any, categories: Any) -> DaskRows:
 
     X, y, weights = _aligned(X, y, sample_weight)
     blocks = list(zip(X.to_delayed().ravel(), y.to_delayed(), weights, strict=True))
-    check = dask.delayed(_check, pure=True)
-    parts = dask.compute(*(check(*block, k, categories) for k, block in enumerate(blocks)))
-    found = joined(parts, "The dask arrays have no block")
-    levels = encode_levels(found.labels, categories)
-    full = [block for block, length in zip(blocks, found.lengths, strict=True) if length]
-    lengths = tuple(length for length in found.lengths if length)
-    return DaskRows(full, lengths, levels.categories, levels.classes, found.width)
+    check = dask.delayed(inspect_chunk, pure=True)
+    found = dask.compute(*(check(block, k, categories) for k, block in enumerate(blocks)))
+    return DaskRows.of(found, "The dask arrays have no block", categories, parts=blocks)
 
 
 def _aligned(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Sequence[Any]]:
@@ -100,67 +79,33 @@ def _aligned(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Sequence[Any
     return X, arrays[0], weights
 
 
-def _part(X: Any, y: Any, weights: Any) -> tuple[Any, ...]:
-    return (X, y) if weights is None else (X, y, weights)
+def _take(rows: IntArray, *block: Any) -> Chunk:
+    return DeferredChunk(*block).take(rows)
 
 
-def _check(X: Any, y: Any, weights: Any, number: int, categories: Any) -> Any:
-    return inspect_chunk(_part(X, y, weights), number, categories)
-
-
-def _chunk(X: Any, y: Any, weights: Any, categories: Any, number: int) -> Chunk:
-    counts = np.ones(len(X)) if weights is None else np.asarray(weights, dtype=float)
-    return Chunk(np.asarray(X, dtype=float), coded(np.asarray(y), categories, number), counts)
-
-
-def _take(X: Any, y: Any, weights: Any, categories: Any, number: int, rows: Any) -> Chunk:
-    return _chunk(X, y, weights, categories, number).take(rows)
-
-
-def _sweep(
-    X: Any, y: Any, weights: Any, categories: Any, number: int, sites: Any, sweep: Any
-) -> tuple[FloatArray, SweepSums]:
-    return sweep_pieces(_chunk(X, y, weights, categories, number), sites, sweep)
-
-
-def _prepare(sweep: Sweep) -> Any:
-    return sweep.prepared()
-
-
-def _add(one: SweepSums, other: SweepSums) -> SweepSums:
-    return one + other
+def _sweep(sites: Any, sweep: Sweep, *block: Any) -> tuple[FloatArray, SweepSums]:
+    return sweep_pieces(DeferredChunk(*block).load(), sites, sweep)
 
 
 @dataclass(eq=False)
-class DaskSweeps:
+class DaskSweeps(Sweeps):
     """Sweeps over dask blocks; the sites of a pass are kept by dask until the next is done."""
 
     rows: DaskRows
     sites: list[Any] = field(default_factory=list)
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.rows.n_rows
-
     def run(self, sweep: Sweep) -> SweepSums:
         """Move all sites by one sweep, and sum over them."""
         import dask
 
-        shared = dask.delayed(_prepare, pure=False)(dask.delayed(sweep, traverse=False))
+        shared = dask.delayed(Sweep.prepared, pure=False)(dask.delayed(sweep, traverse=False))
         work = dask.delayed(_sweep, pure=False, nout=2)
-        old = self.sites or [None] * len(self.rows.blocks)
-        found = [
-            work(*block, self.rows.categories, number, sites, shared)
-            for number, (block, sites) in enumerate(zip(self.rows.blocks, old, strict=True))
-        ]
-        total = _tree([sums for _, sums in found], dask.delayed(_add, pure=False))
+        blocks = self.rows.blocks
+        old = self.sites or [None] * len(blocks)
+        found = [work(sites, shared, *block) for sites, block in zip(old, blocks, strict=True)]
+        total = _tree([sums for _, sums in found], dask.delayed(add, pure=False))
         *self.sites, total = dask.persist(*(sites for sites, _ in found), total)
-        sums: SweepSums = total.compute()
-        return sums
-
-    def left_out(self) -> None:
-        """The rows are not at hand."""
+        return total.compute()
 
 
 def _tree(parts: list[Any], add: Any) -> Any:

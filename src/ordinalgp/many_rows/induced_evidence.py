@@ -8,11 +8,11 @@ import numpy as np
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
-from ordinalgp.core.search import SEARCH_TOL, KernelTask, Step, Task
-from ordinalgp.core.workspace import Workspace
+from ordinalgp.core.search import SEARCH_TOL, Step, Trainable
 from ordinalgp.many_rows.chunks import Chunk
 from ordinalgp.many_rows.inducing import Inducing, WhitenedRows
 
@@ -60,8 +60,8 @@ class ResidualLikelihood:
 
 
 @dataclass(frozen=True, eq=False)
-class InducedTask(KernelTask):
-    """Everything that stays the same while hyperparameters vary; the inducing points do."""
+class InducedTask(Trainable):
+    """The evidence of rows under inducing points, which stay the same while it is searched."""
 
     Z: FloatArray
     y: IntArray
@@ -71,19 +71,20 @@ class InducedTask(KernelTask):
     tol: float = 1e-6
 
     @classmethod
-    def like(cls, exact: Task, sample: Chunk, Z: FloatArray) -> Self:
-        """The model of an exact task with inducing points, on other rows."""
-        return cls(
-            sample.X,
-            exact.kernel,
-            exact.likelihood,
-            Z,
-            sample.codes,
-            sample.counts,
-            smoothing=exact.smoothing,
-            max_sweeps=exact.max_sweeps,
-            tol=exact.tol,
-        )
+    def like(cls, model: Any, Z: FloatArray) -> Self:
+        """The model of an exact task, or of a file, with inducing points and without rows."""
+        same = {name: getattr(model, name) for name in ("smoothing", "max_sweeps", "tol")}
+        codes = np.empty(0, dtype=np.intp)
+        return cls(Z[:0], model.kernel, model.likelihood, Z, codes, np.empty(0), **same)
+
+    def on(self, rows: Chunk) -> Self:
+        """The same model with these rows."""
+        return replace(self, X=rows.X, y=rows.codes, counts=rows.counts)
+
+    @property
+    def support(self) -> FloatArray:
+        """Inputs whose covariance with new rows gives predictions: the inducing points."""
+        return self.Z
 
     def relaxed(self) -> Self:
         """Return the task at the precision that a search needs."""
@@ -98,16 +99,11 @@ class InducedTask(KernelTask):
 
     def value_and_approximation(self, start: Start | None = None) -> tuple[Step, Approximation]:
         """Log evidence and gradient here, and the approximation of the whitened values."""
-        task = self
-        inducing = Inducing(task.kernel, self.Z)
+        inducing = Inducing(self.kernel, self.Z)
         rows = inducing.rows(self.X)
-        problem = Problem(
-            np.eye(len(self.Z)),
-            Basis(rows.A.T),
-            self.y,
-            ResidualLikelihood(task.likelihood, rows.residual),
-            self.counts,
-        )
+        likelihood = ResidualLikelihood(self.likelihood, rows.residual)
+        K, A = np.eye(len(self.Z)), Basis(rows.A.T)
+        problem = Problem(K, A, self.y, likelihood, self.counts)
         found = infer(
             problem, smoothing=self.smoothing, start=start, max_sweeps=self.max_sweeps, tol=self.tol
         )
@@ -128,7 +124,8 @@ class InducedTask(KernelTask):
         """
         counts, smoothed = self.counts, found.smoothed
         tau = counts * found.sites.tau
-        mean, covariance = found.posterior.mean, _covariance(found)
+        mean, prior = found.posterior.mean, problem.K
+        covariance = found.posterior.predict_covariance(prior, prior)
         pull = np.zeros_like(tau)
         if self.smoothing == "cavity":
             w = counts * (found.sites.nu - found.sites.tau * found.marginal.mean)
@@ -148,9 +145,3 @@ class InducedTask(KernelTask):
         d_basis -= covariance @ (rows.A * tau)
         d_basis -= rows.A * (2.0 * d_residual)
         return np.asfortranarray(d_basis), d_residual
-
-
-def _covariance(found: Approximation) -> FloatArray:
-    """Posterior covariance of u, whose prior covariance is the identity."""
-    m = len(found.posterior.mean)
-    return found.posterior.predict_covariance(np.eye(m), np.eye(m))

@@ -2,26 +2,41 @@
 
 With K_zz = L L' and u = L^-1 f(Z) ~ N(0, I), a row sees a'u with a = L^-1 k_z(x), and what a
 misses of its prior variance, the residual k(x, x) - |a|^2, joins the noise of its likelihood.
+
+EP and Laplace are in precision form: sums over chunks of rows, sites beside their rows.
+The posterior of the whitened inducing values u has precision I + sum tau_i a_i a_i' = S S' and
+shift sum nu_i a_i. A sweep reads every chunk once and returns sums of order m^2, which add: a chunk
+may be a slice, a file, or a worker of a cluster.
+
+A sweep works in the coordinates of the posterior that it begins with, h = S^-1 a = (L S)^-1 k_z(x):
+one triangular product gives the marginals (|h|^2 is the variance) and the sum of tau h h', which
+S ... S' turns back. The residual k(x, x) - |a|^2 asks for a itself, but never changes while the
+kernel stays: it is computed in the first sweep and kept with the sites.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.linalg import blas
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.ep import cavities
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
-from ordinalgp.core.linalg import factor_with_nugget, invert_lower, pivoted_cholesky
+from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
+from ordinalgp.core.linalg import factor_with_nugget, invert_lower, lower_factor, pivoted_cholesky
+from ordinalgp.core.objectives import site_share, with_determinant
+from ordinalgp.core.problem import Smoothing, match
 
-_STEPS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
+_ROW_BLOCKS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
 
 
 @dataclass(frozen=True, eq=False)
 class WhitenedRows:
-    """What some rows see of the whitened inducing values: g_i = a_i'u + residual noise."""
+    """Rows as combinations of the whitened inducing values: g_i = a_i'u + residual noise."""
 
     A: FloatArray
     """(m, c): column i is a_i"""
@@ -91,11 +106,11 @@ def multiply_lower(M: FloatArray, B: FloatArray) -> FloatArray:
     """M B for a lower triangle M, by rows of blocks.
 
     numpy's products let other threads run, which scipy's triangular ones do not, and are also
-    faster by one thread than a triangular solve (512 x 512 times 8192: 8 against 12 us a column).
+    faster by one thread than a triangular solve (512 x 512 times 8192: 8 against 12 us per column).
     """
     m = len(M)
     out = np.empty(B.shape, dtype=np.result_type(M, B))
-    size = max(1, -(-m // _STEPS))
+    size = max(1, -(-m // _ROW_BLOCKS))
     for i in range(0, m, size):
         j = min(i + size, m)
         np.matmul(M[i:j, :j], B[:j], out=out[i:j])
@@ -117,3 +132,235 @@ def greedy_points(kernel: Any, X: FloatArray, m: int, enough: float = 0.0) -> In
         return np.asarray(kernel(X[i : i + 1], X))[0]
 
     return pivoted_cholesky(row, kernel.diag(X), m, enough).pivots
+
+
+@dataclass(frozen=True, eq=False)
+class SweepSums:
+    """Sums of a sweep over rows; all that travels between chunks."""
+
+    precision: FloatArray
+    """sum tau h h', (m, m)"""
+    shift: FloatArray
+    """sum nu h, (m,)"""
+    evidence: float
+    """the rows' part of the log evidence, under the sites that the sweep began with"""
+    slopes: FloatArray
+    """its slopes in likelihood.theta and in log c, where residuals become r / c^2, (p + 1,)"""
+    information: FloatArray
+    """sum of the rows' squared slopes, (p + 1, p + 1): minus the second derivative, nearly"""
+    coupling: FloatArray
+    """sum of (slopes of d log Z / dmean) h': how they move with the latent values, (p + 1, m)"""
+    pull: FloatArray
+    """sum of (var d3 / 2) h, (m,): where Laplace's determinant draws the mode; 0 under EP"""
+    weight: FloatArray
+    """sum tau h, (m,)"""
+    totals: FloatArray
+    """sums of tau, of nu and of var d3 / 2, (3,)"""
+
+    def __add__(self, other: "SweepSums") -> "SweepSums":
+        names = [field.name for field in fields(self)]
+        return SweepSums(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @classmethod
+    def zero(cls, m: int, p: int) -> Self:
+        """The sums over no rows."""
+        latent, theta = np.zeros((m, m)), np.zeros((p + 1, p + 1))
+        zero, wide = latent[0], np.zeros((p + 1, m))
+        return cls(latent, zero, 0.0, theta[0], theta, wide, zero, zero, np.zeros(3))
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorView:
+    """The part of the posterior that a worker needs to process rows: moments of a'u by h."""
+
+    kernel: Any
+    Z: FloatArray
+    basis: FloatArray
+    """L^-1, which takes k_z(x) to a"""
+    whitener: FloatArray
+    """(L S)^-1, which takes k_z(x) to h"""
+    centre: FloatArray
+    """the mean of a'u is h'centre"""
+
+    def view(self) -> "PosteriorView":
+        """The view itself; see :meth:`InducedPosterior.view`."""
+        return self
+
+    def project(self, X: FloatArray, residual: FloatArray | None = None) -> WhitenedRows:
+        """h of every row, and its residual: as given, or computed for as much again."""
+        cross = cross_covariance(self.kernel, self.Z, X)
+        if residual is None:
+            seen = squared_length(multiply_lower(self.basis, cross))
+            residual = np.maximum(self.kernel.diag(X) - seen, 0.0)
+        return WhitenedRows(multiply_lower(self.whitener, cross), residual)
+
+    def marginal(self, view: WhitenedRows) -> Moments:
+        """Moments of a'u for each row."""
+        var = squared_length(view.A)
+        return Moments(self.centre @ view.A, np.maximum(var, np.finfo(float).tiny))
+
+
+@dataclass(frozen=True, eq=False)
+class InducedPosterior:
+    """N(u; mean, precision^-1) and with it the latent function everywhere."""
+
+    inducing: Inducing
+    precision: FloatArray
+    """I + sum tau a a', (m, m)"""
+    shift: FloatArray
+
+    @classmethod
+    def prior(cls, inducing: Inducing) -> Self:
+        """Before any row was seen."""
+        m = len(inducing.Z)
+        return cls(inducing, np.eye(m), np.zeros(m))
+
+    def after(self, sums: SweepSums) -> Self:
+        """The posterior under the sites that a sweep from here found."""
+        return self.prior(self.inducing).joined(*self.outward(sums))
+
+    def outward(self, sums: SweepSums) -> tuple[FloatArray, FloatArray]:
+        """A sweep's sums of tau h h' and nu h as those of tau a a' and nu a."""
+        half = multiply_lower(self.factor, sums.precision)
+        return multiply_lower(self.factor, half.T), self.factor @ sums.shift
+
+    def joined(self, precision: FloatArray, shift: FloatArray) -> Self:
+        """The posterior with further sites, whose sums are given."""
+        total = self.precision + precision
+        return replace(self, precision=(total + total.T) / 2, shift=self.shift + shift)
+
+    def given(self, rows: WhitenedRows, sites: Sites, counts: FloatArray) -> Self:
+        """The posterior with further sites at ``rows`` of the inducing points."""
+        weighted = rows.A * (counts * sites.tau)
+        return self.joined(weighted @ rows.A.T, rows.A @ (counts * sites.nu))
+
+    def shifted(self, further: FloatArray) -> Self:
+        """The posterior after its sites moved, so that sum nu a grew by so much."""
+        return replace(self, shift=self.shift + further)
+
+    def rescaled(self, log_scale: float) -> Self:
+        """The posterior after its sites grew by a common scale: tau / c^2, nu / c."""
+        square = np.exp(-2.0 * log_scale)
+        precision = square * self.precision
+        precision.flat[:: len(precision) + 1] += 1.0 - square
+        return replace(self, precision=precision, shift=np.sqrt(square) * self.shift)
+
+    @cached_property
+    def factor(self) -> FloatArray:
+        """S, the lower Cholesky factor of the precision."""
+        return np.ascontiguousarray(lower_factor(self.precision.copy))
+
+    @cached_property
+    def inverse_factor(self) -> FloatArray:
+        """S^-1."""
+        return invert_lower(self.factor)
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """S^-1 shift, the mean of S'u."""
+        return self.inverse_factor @ self.shift
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Posterior mean of u."""
+        return self.inverse_factor.T @ self.centre
+
+    @property
+    def half_log_det(self) -> float:
+        """log |precision| / 2."""
+        return float(np.sum(np.log(np.diagonal(self.factor))))
+
+    def view(self) -> PosteriorView:
+        """The part that workers need."""
+        basis = self.inducing.inverse_factor
+        whitener = multiply_lower(self.inverse_factor, basis)
+        return PosteriorView(self.inducing.kernel, self.inducing.Z, basis, whitener, self.centre)
+
+    def predict(self, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+        """Latent moments at new points from their covariance (c, m) with the inducing points."""
+        rows = self.inducing.whitened(np.asarray(K_cross).T, k_diag)
+        H = multiply_lower(self.inverse_factor, rows.A)
+        return Moments(self.centre @ H, squared_length(H) + rows.residual)
+
+    def moved_from(self, other: "InducedPosterior") -> float:
+        """Root mean square distance of the means, in this posterior's standard deviations."""
+        move = self.factor.T @ (self.mean - other.mean)
+        return float(np.sqrt(np.mean(move**2)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State to be sent to workers: the factors are cheaper to compute than to send."""
+        return {name: getattr(self, name) for name in ("inducing", "precision", "shift")}
+
+
+@dataclass(frozen=True, eq=False)
+class RowMoments:
+    """A chunk's sites, where the likelihood was smoothed, and what it gave."""
+
+    sites: Sites
+    marginal: Moments
+    at: Moments
+    """cavity of a'u, or its posterior mean with no variance; without the residual"""
+    smoothed: Smoothed
+
+
+@dataclass(frozen=True, eq=False)
+class ChunkObservations:
+    """Levels, counts and likelihood of the rows of a chunk."""
+
+    y: Any
+    counts: FloatArray
+    likelihood: Thresholds
+    smoothing: Smoothing = "cavity"
+
+    def survey(self, rows: WhitenedRows, sites: Sites, view: PosteriorView) -> RowMoments:
+        """Smooth the likelihood of every row, its own site taken out (EP) or at the mean."""
+        marginal = view.marginal(rows)
+        if self.smoothing == "mode":
+            at = Moments(marginal.mean, np.zeros_like(marginal.var))
+        else:
+            at = cavities(marginal, sites)
+        smoothed = self.likelihood.log_expectation(self.y, at.mean, at.var + rows.residual)
+        return RowMoments(sites, marginal, at, smoothed)
+
+    def evidence(self, seen: RowMoments) -> float:
+        """The rows' part of the log evidence: all but -half_log_det."""
+        tau, nu, u = seen.sites.tau, seen.sites.nu, seen.marginal.mean
+        if self.smoothing == "mode":  # the prior's part: |mean of u|^2 = sum of w_i a_i'u
+            rest = -0.5 * (nu - tau * u) * u
+        else:
+            rest = site_share(seen.sites, u, seen.at)
+        return float(self.counts @ (seen.smoothed.value + rest))
+
+    def sums(self, rows: WhitenedRows, seen: RowMoments, new: Sites) -> SweepSums:
+        """The sums over these rows: precision and shift of the new sites, the rest of the old."""
+        counts, slopes = self.counts, self.slopes(rows, seen)
+        total, pull = slopes.value, np.zeros_like(counts)
+        if self.smoothing == "mode":
+            total, tilt = with_determinant(slopes, seen.smoothed, seen.marginal.var)
+            pull = counts * tilt
+        half = rows.A * np.sqrt(counts * new.tau)
+        alone = np.vstack([counts * new.tau, counts * new.nu, pull])
+        thin = np.vstack([alone, counts * slopes.d1]) @ rows.A.T
+        weight, shift, drawn = thin[:3]
+        information = (slopes.value * counts) @ slopes.value.T
+        by_theta = self.evidence(seen), total @ counts, information, thin[3:]
+        # numpy sees that half @ half.T is symmetric.
+        return SweepSums(half @ half.T, shift, *by_theta, drawn, weight, alone.sum(axis=1))
+
+    def slopes(self, rows: WhitenedRows, seen: RowMoments) -> ThetaDerivatives:
+        """Derivatives in likelihood.theta, and in log c, where residuals become r / c^2."""
+        at, var, known = seen.at, seen.at.var + rows.residual, seen.smoothed
+        by_theta = self.likelihood.theta_derivatives(self.y, at.mean, var, known)
+        by_var = self.likelihood.variance_derivatives(self.y, at.mean, var, known)
+        parts = ("value", "d1", "d2")
+        pairs = ((getattr(by_theta, name), getattr(by_var, name)) for name in parts)
+        return ThetaDerivatives(*(np.vstack([d, -2.0 * rows.residual * v]) for d, v in pairs))
+
+    def sweep(
+        self, rows: WhitenedRows, sites: Sites, view: PosteriorView, step: float = 1.0
+    ) -> tuple[RowMoments, SweepSums]:
+        """New sites for these rows, in their moments, and the sums; rows are those of the view."""
+        seen = self.survey(rows, sites, view)
+        new = sites.towards(match(seen.smoothed, seen.at), step)
+        sums = self.sums(rows, seen, new)
+        return replace(seen, sites=new), sums

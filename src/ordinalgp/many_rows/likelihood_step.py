@@ -1,4 +1,4 @@
-"""How noise and thresholds move after a sweep, and with them the scale and place of everything.
+"""Steps of noise and thresholds after a sweep, and with them of the scale and place of all.
 
 The rows' part is a Newton step at fixed cavities. It alone would creep: when noise, thresholds and
 latent function grow in proportion by c, no row's probability changes, so that rows hold each of
@@ -25,14 +25,14 @@ from scipy.optimize import brentq
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.many_rows.induced_posterior import InducedPosterior, SweepSums
+from ordinalgp.many_rows.inducing import InducedPosterior, SweepSums
 
 _REACH = 0.5  # of log c in one step
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodStep:
-    """Where the likelihood should go."""
+    """A step of the likelihood, and of what moves with it."""
 
     change: FloatArray
     """of likelihood.theta, the shift in it, before the change of scale"""
@@ -77,7 +77,7 @@ class ScaleEvidence:
 
     @property
     def determined(self) -> float:
-        """How many inducing values the rows determine rather than the prior."""
+        """Number of inducing values that the rows determine rather than the prior."""
         return float(np.sum(self.values / (1.0 + self.values)))
 
     def value(self, x: float) -> float:

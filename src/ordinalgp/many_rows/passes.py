@@ -1,38 +1,182 @@
-"""Passes over all rows: the posterior settles, and the likelihood moves with it."""
+"""Passes over all rows: the posterior settles, and the likelihood moves with it.
+
+One pass is a sweep over all chunks; each job reads a chunk and its sites, through joblib or dask.
+"""
 
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from ordinalgp._typing import FloatArray
+from ordinalgp.core.ep import cavities
+from ordinalgp.core.gaussian import Sites
+from ordinalgp.core.likelihoods import Thresholds
+from ordinalgp.core.problem import Smoothing
+from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, FactoryRows
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.induced_posterior import InducedPosterior
+from ordinalgp.many_rows.inducing import (
+    ChunkObservations,
+    InducedPosterior,
+    PosteriorView,
+    SweepSums,
+)
 from ordinalgp.many_rows.likelihood_step import LikelihoodStep, likelihood_step
+from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.settings import ManyRowsSettings
-from ordinalgp.many_rows.site_store import SiteStore
-from ordinalgp.many_rows.sweeps import Sweep, Sweeps
-from ordinalgp.runtime.progress import Progress, Report
+from ordinalgp.many_rows.site_store import SITE_COLUMNS, SiteStore, Slot
+from ordinalgp.models.exact import SearchSummary
+from ordinalgp.runtime.progress import Progress, Report, silent
+from ordinalgp.runtime.threads import one_thread_per_worker
 
 
 @dataclass(frozen=True, eq=False)
-class InducedFit:
-    """The result of all stages."""
+class Sweep:
+    """The part of a sweep that all chunks share; small enough to be sent."""
 
-    task: InducedTask
-    posterior: InducedPosterior
-    value: float
-    path: FloatArray
-    n_passes: int
-    converged: bool
-    left_out: FloatArray | None
-    """latent mean and variance of each row without itself, (n, 2), where rows are in memory"""
+    posterior: InducedPosterior | PosteriorView
+    likelihood: Thresholds
+    smoothing: Smoothing
+    step: float
+    offset: float = 0.0
+    """by which thresholds and posterior were shifted since the sites were written"""
+    log_scale: float = 0.0
+    """by which likelihood and posterior grew since the sites were written"""
+    chunk_rows: int = CHUNK_ROWS
+    """rows processed at a time"""
+
+    def prepared(self) -> "Sweep":
+        """The sweep as workers need it, with the products of m x m matrices done."""
+        return replace(self, posterior=self.posterior.view())
+
+
+class Sweeps(ABC):
+    """Rows with their sites, wherever they are."""
+
+    rows: Any
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.rows.n_rows
+
+    @abstractmethod
+    def run(self, sweep: Sweep) -> SweepSums:
+        """Move all sites by one sweep, and sum over them."""
+
+    def left_out(self) -> FloatArray | None:
+        """Latent mean and variance of each row without itself, (n, 2), where they are at hand."""
+        return None
+
+
+def sweep_chunk(
+    chunk: Chunk, sites: FloatArray | None, sweep: Sweep
+) -> tuple[FloatArray, SweepSums]:
+    """One chunk's part of a sweep: its new sites, (c, 5), and sums of order m^2.
+
+    Columns are precision and shift of the site, mean and variance of the row left out, residual.
+    """
+    view = sweep.posterior.view()
+    if sites is None:
+        rows, old = view.project(chunk.X), Sites.flat(len(chunk.codes))
+    else:
+        rows = view.project(chunk.X, sites[:, 4])
+        tau, nu = sites[:, 0], sites[:, 1] + sweep.offset * sites[:, 0]
+        old = Sites(tau, nu).rescaled(sweep.log_scale)
+    observed = ChunkObservations(chunk.codes, chunk.counts, sweep.likelihood, sweep.smoothing)
+    seen, sums = observed.sweep(rows, old, view, sweep.step)
+    left = cavities(seen.marginal, old, np.minimum(chunk.counts, 1.0))
+    columns = seen.sites.tau, seen.sites.nu, left.mean, left.var + rows.residual, rows.residual
+    return np.column_stack(columns), sums
+
+
+def sweep_pieces(
+    chunk: Chunk, sites: FloatArray | None, sweep: Sweep
+) -> tuple[FloatArray, SweepSums]:
+    """The same for a chunk of any size, piece by piece so that memory does not grow with it."""
+    new, total = np.empty((chunk.n_rows, SITE_COLUMNS)), _nothing(sweep)
+    for i in range(0, len(new), sweep.chunk_rows):
+        part = slice(i, i + sweep.chunk_rows)
+        old = None if sites is None else sites[part]
+        new[part], sums = sweep_chunk(chunk.take(part), old, sweep)
+        total = total + sums
+    return new, total
+
+
+def _nothing(sweep: Sweep) -> SweepSums:
+    return SweepSums.zero(len(sweep.posterior.centre), len(sweep.likelihood.theta))
+
+
+def _job(chunk: Any, slot: Slot, sweep: Sweep) -> tuple[FloatArray | None, SweepSums]:
+    """Read a chunk and its sites, sweep, and put the sites back; only sums need to return."""
+    sites, sums = sweep_pieces(chunk.load(), slot.read(), sweep)
+    return slot.write(sites), sums
+
+
+@dataclass(eq=False)
+class LocalSweeps(Sweeps):
+    """Chunks through joblib: threads, or whatever backend is configured."""
+
+    rows: ArrayRows | FactoryRows
+    store: SiteStore
+    n_jobs: int | None
+    report: Report = silent
+    report_seconds: float = 10.0
+
+    def run(self, sweep: Sweep) -> SweepSums:
+        """Move all sites by one sweep, and sum over them."""
+        sweep, total = sweep.prepared(), _nothing(sweep)
+        workers = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
+        slots: list[Slot] = []
+        progress = _PassReport(self.n_rows, self.report, self.report_seconds)
+        with one_thread_per_worker(self.n_jobs):
+            for place, (sites, sums) in enumerate(workers(self._jobs(sweep, slots))):
+                if sites is not None:
+                    self.store.put(slots[place], sites)
+                total = total + sums
+                progress.rows_done(slots[place].stop)
+        self.store.finish_pass()
+        return total
+
+    def _jobs(self, sweep: Sweep, slots: list[Slot]) -> Iterator[Any]:
+        start = 0
+        for chunk in self.rows:
+            slots.append(self.store.slot(start, start + chunk.n_rows))
+            start += chunk.n_rows
+            yield delayed(_job)(chunk, slots[-1], sweep)
+
+    def left_out(self) -> FloatArray | None:
+        """Latent mean and variance of each row without itself, where the rows are at hand too."""
+        return self.store.left_out() if isinstance(self.rows, ArrayRows) else None
+
+
+@dataclass(eq=False)
+class _PassReport:
+    """Reports how far a long pass has come, now and then."""
+
+    n_rows: int
+    report: Report
+    every: float
+    began: float = field(default_factory=time.perf_counter)
+    last: float = field(default_factory=time.perf_counter)
+
+    def rows_done(self, done: int) -> None:
+        """Report the number of rows, unless something was reported just now."""
+        now = time.perf_counter()
+        if now - self.last < self.every:
+            return
+        self.last, seconds = now, max(now - self.began, 1e-9)
+        text = f"{done:,} of {self.n_rows:,} rows, {done / seconds:,.0f} rows/s"
+        self.report(Progress("pass", done, self.n_rows, None, seconds, text))
 
 
 @dataclass(frozen=True, eq=False)
 class PassState:
-    """How far passes have come, and how far the next one goes."""
+    """Progress of the passes, and the length of the next steps."""
 
     done: int = 0
     sites: float = 1.0
@@ -63,15 +207,10 @@ class PassState:
         """
         # The first value belongs to a posterior that had not seen these rows.
         fell = len(self.values) > 1 and value < self.values[-1] - tolerated * self.promised
-        return replace(
-            self,
-            done=self.done + 1,
-            sites=_changed(self.sites, moved > self.moved),
-            likelihood=_changed(self.likelihood, fell),
-            moved=moved,
-            promised=promised,
-            values=(*self.values, value),
-        )
+        sites = next_share(self.sites, moved > self.moved)
+        state = replace(self, sites=sites, likelihood=next_share(self.likelihood, fell))
+        values = (*self.values, value)
+        return replace(state, done=self.done + 1, moved=moved, promised=promised, values=values)
 
     def idle(self, gain: float, patience: int) -> bool:
         """Whether ``patience`` passes gained less than ``gain``, though each promised more."""
@@ -80,8 +219,26 @@ class PassState:
         return abs(self.values[-1] - self.values[-1 - patience]) <= gain
 
 
-def _changed(share: float, less: bool) -> float:
+def next_share(share: float, less: bool) -> float:
+    """Share of the way that the next step goes: half as much, or again more."""
     return max(0.5 * share, 0.1) if less else min(1.5 * share, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class PassResult:
+    """Outcome of one pass."""
+
+    posterior: InducedPosterior
+    value: float
+    """log evidence under the sites that the pass began with"""
+    moved: float
+    """movement of the posterior mean, in standard deviations"""
+    step: LikelihoodStep
+
+    @property
+    def promise(self) -> float:
+        """Nats that a further pass promises."""
+        return 0.5 * self.moved**2 * len(self.posterior.mean) + self.step.gain
 
 
 @dataclass(eq=False)
@@ -96,66 +253,65 @@ class PassRunner:
     learn: bool
     """whether passes move the likelihood's parameters"""
 
-    def run(self, posterior: InducedPosterior, saved: dict[str, Any]) -> InducedFit:
+    def run(self, posterior: InducedPosterior, saved: dict[str, Any]) -> InducedGP:
         """Go over the rows until a further pass promises nothing."""
-        task, pace, n, limits = self.task, PassState.read(saved), self.sweeps.n_rows, self.settings
+        task, state, limits = self.task, PassState.read(saved), self.settings
         if not saved:
-            self._save(task, posterior, pace)
-        for number in range(pace.done, max(self.task.max_sweeps, pace.done + 2)):
+            self._save(task, posterior, state)
+        for number in range(state.done, max(task.max_sweeps, state.done + 2)):
             began = time.perf_counter()
-            sweep = Sweep(
-                posterior,
-                task.likelihood,
-                task.smoothing,
-                pace.sites,
-                pace.offset,
-                pace.log_scale,
-                limits.chunk_rows,
-            )
-            sums = self.sweeps.run(sweep)
-            new = posterior.after(sums)
-            # Laplace wants the curvatures at the mean that the pass began with: the new ones.
-            at = new if task.smoothing == "mode" else posterior
-            move = LikelihoodStep.none(len(task.likelihood.theta))
-            if self.learn:  # the first pass had no sites whose scale and place could be judged
-                likelihood = task.likelihood
-                move = likelihood_step(sums, likelihood, posterior, new, together=number > 0)
-            moved = new.moved_from(posterior)
-            promise = 0.5 * moved**2 * len(new.mean) + move.gain
-            value = sums.evidence - at.half_log_det
-            pace = pace.after(value, moved, promise, limits.tolerated_fall)
-            posterior, used = new, task
-            many = n > limits.many_rows_per_point * len(new.mean)
-            enough = limits.promise if many else limits.promise_few_rows
-            idle = self.learn and pace.idle(limits.idle_gain * n, limits.patience)
-            converged = promise <= enough * n or (not many and moved <= task.tol) or idle
+            found = self._one_pass(task, posterior, state)
+            state = state.after(found.value, found.moved, found.promise, limits.tolerated_fall)
+            converged = self._promises_nothing(found, state)
             done = number > 0 and converged
-            self._report(number, value, promise / n, time.perf_counter() - began, done)
+            self._report(number, found, time.perf_counter() - began, done)
+            used, posterior = task, found.posterior
             if done:
                 break
-            move = move.part(pace.likelihood)
-            task, posterior = _moved(task, move), move.carry(posterior)
-            pace = replace(pace, offset=move.offset, log_scale=move.log_scale)
-            self._save(task, posterior, pace)
-        path, kept = np.array(pace.values), self.sweeps.left_out()
-        return InducedFit(used, posterior, path[-1], path, number + 1, bool(converged), kept)
+            step = found.step.part(state.likelihood)
+            task, posterior = _moved(task, step), step.carry(posterior)
+            state = replace(state, offset=step.offset, log_scale=step.log_scale)
+            self._save(task, posterior, state)
+        path = np.array(state.values)
+        summary = SearchSummary(path[-1], path, bool(converged), number + 1)
+        return InducedGP(used, posterior, summary, self.sweeps.left_out())
 
-    def _save(self, task: InducedTask, posterior: InducedPosterior, pace: "PassState") -> None:
-        self.store.save(
-            theta=task.theta,
-            unit=getattr(task.likelihood, "unit", 1.0),
-            Z=task.Z,
-            precision=posterior.precision,
-            shift=posterior.shift,
-            **asdict(pace),
-        )
+    def _one_pass(
+        self, task: InducedTask, posterior: InducedPosterior, state: PassState
+    ) -> PassResult:
+        """Move all sites once, and find the step of the likelihood."""
+        likelihood, limits = task.likelihood, self.settings
+        move = state.sites, state.offset, state.log_scale
+        sweep = Sweep(posterior, likelihood, task.smoothing, *move, limits.chunk_rows)
+        sums = self.sweeps.run(sweep)
+        new = posterior.after(sums)
+        step = LikelihoodStep.none(len(likelihood.theta))
+        if self.learn:  # the first pass had no sites whose scale and place could be judged
+            together = limits.move_together and state.done > 0
+            step = likelihood_step(sums, likelihood, posterior, new, together=together)
+        # Laplace wants the curvatures at the mean that the pass began with: the new ones.
+        at = new if task.smoothing == "mode" else posterior
+        return PassResult(new, sums.evidence - at.half_log_det, new.moved_from(posterior), step)
 
-    def _report(
-        self, number: int, value: float, promise: float, seconds: float, done: bool
-    ) -> None:
-        n = self.sweeps.n_rows
-        text = f"{n:,} rows, {n / max(seconds, 1e-9):,.0f} rows/s, to gain {promise:.1e} per row"
-        self.report(Progress("pass", number + 1, None, float(value), seconds, text, done))
+    def _promises_nothing(self, found: PassResult, state: PassState) -> bool:
+        """Whether a further pass would gain too little for the number of rows."""
+        n, limits = self.sweeps.n_rows, self.settings
+        many = n > limits.many_rows_per_point * len(found.posterior.mean)
+        enough = limits.promise if many else limits.promise_few_rows
+        idle = self.learn and state.idle(limits.idle_gain * n, limits.patience)
+        still = not many and found.moved <= self.task.tol
+        return found.promise <= enough * n or still or idle
+
+    def _save(self, task: InducedTask, posterior: InducedPosterior, state: PassState) -> None:
+        unit = getattr(task.likelihood, "unit", 1.0)
+        found = {"precision": posterior.precision, "shift": posterior.shift}
+        self.store.save(theta=task.theta, unit=unit, Z=task.Z, **found, **asdict(state))
+
+    def _report(self, number: int, found: PassResult, seconds: float, done: bool) -> None:
+        n, value = self.sweeps.n_rows, float(found.value)
+        speed, gain = n / max(seconds, 1e-9), found.promise / n
+        text = f"{n:,} rows, {speed:,.0f} rows/s, to gain {gain:.1e} per row"
+        self.report(Progress("pass", number + 1, None, value, seconds, text, done))
 
 
 def _moved(task: InducedTask, move: LikelihoodStep) -> InducedTask:
@@ -164,3 +320,26 @@ def _moved(task: InducedTask, move: LikelihoodStep) -> InducedTask:
     theta = likelihood.rescaled(move.log_scale).theta
     low, high = likelihood.bounds.T
     return replace(task, likelihood=likelihood.clone_with_theta(np.clip(theta, low, high)))
+
+
+def with_rows(model: InducedGP, rows: ArrayRows) -> InducedGP:
+    """The model with further rows taken in; hyperparameters and points stay."""
+    posterior = model.posterior
+    for chunk in rows:
+        posterior = _absorb(chunk, posterior, model.task)
+    return replace(model, posterior=posterior, apart=None)
+
+
+def _absorb(chunk: Chunk, before: InducedPosterior, task: InducedTask) -> InducedPosterior:
+    """EP (or Newton) on a chunk's rows, the sites of all other rows held."""
+    sites, posterior, step, last = None, before, 1.0, np.inf
+    for _ in range(task.max_sweeps):
+        sweep = Sweep(posterior, task.likelihood, task.smoothing, step)
+        sites, sums = sweep_chunk(chunk, sites, sweep)
+        new = before.joined(*posterior.outward(sums))
+        moved, posterior = new.moved_from(posterior), new
+        if moved <= max(task.tol, 1e-4):
+            break
+        step = next_share(step, moved > last)
+        last = moved
+    return posterior

@@ -33,6 +33,8 @@ class ManyRowsSettings:
     """of the search on the sample, whose start is already good"""
     many_rows_per_point: int = 20
     """from which on the posterior is better known than the model"""
+    move_together: bool = True
+    """whether scale and place of likelihood and latent function move as one after a pass"""
     tolerated_fall: float = 0.1
     """of what a step promised: evidence that falls by more shows it was too long"""
     promise: float = 2e-5

@@ -1,4 +1,4 @@
-"""Where a fit over chunks keeps its sites, and what it can go on from after an interruption."""
+"""Storage of the sites of a fit over chunks, and checkpoints to resume it from."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ _BYTES = 8 * SITE_COLUMNS
 
 @dataclass(frozen=True, eq=False)
 class Slot:
-    """Where the sites of one chunk are read and written in a pass; it can be sent to a worker."""
+    """Place of one chunk's sites, read and written in a pass; it can be sent to a worker."""
 
     start: int
     stop: int
@@ -82,7 +82,7 @@ class SiteStore:
         self._copies[(self.passes + 1) % 2][slot.start : slot.stop] = sites
 
     def finish_pass(self) -> None:
-        """What was written is now what is read."""
+        """Let the next pass read what this one has written."""
         self.passes += 1
 
     def left_out(self) -> FloatArray:
@@ -102,7 +102,7 @@ class SiteStore:
             draft.unlink(missing_ok=True)
 
     def load(self) -> dict[str, Any]:
-        """What was saved, or nothing; a checkpoint of another fit is refused."""
+        """Return the saved state, or nothing; a checkpoint of another fit is refused."""
         path = None if self.folder is None else self.folder / "state.npz"
         if path is None or not path.exists():
             return {}

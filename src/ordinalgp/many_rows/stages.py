@@ -21,18 +21,15 @@ from sklearn.utils.validation import _num_samples
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.core.search import Task, maximise
-from ordinalgp.many_rows.chunks import ArrayRows, Chunk, ChunkedRows, FactoryRows, scan
+from ordinalgp.many_rows.chunks import ArrayRows, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.induced_posterior import InducedPosterior
-from ordinalgp.many_rows.inducing import Inducing, greedy_points
+from ordinalgp.many_rows.inducing import InducedPosterior, Inducing, greedy_points
 from ordinalgp.many_rows.model import InducedGP
-from ordinalgp.many_rows.passes import InducedFit, PassRunner
+from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
-from ordinalgp.many_rows.sweeps import LocalSweeps, Sweeps
-from ordinalgp.models.exact import GPOptions
+from ordinalgp.models.exact import GPOptions, SearchSummary
 from ordinalgp.runtime.threads import one_thread
 from ordinalgp.runtime.warning import warn_user
 
@@ -115,14 +112,15 @@ class Stages:
                 f"Use at most {n}, or inducing=None for the exact model."
             )
         found = self._run()
-        if not found.converged:
-            warn_user(
-                f"The posterior still moves after {found.n_passes} passes; raise max_sweeps.",
-                ConvergenceWarning,
-            )
-        return InducedGP.from_fit(found, self.rows, self.settings.kept_rows)
+        if not found.summary.converged:
+            passes = f"The posterior still moves after {found.summary.n_iter} passes"
+            warn_user(f"{passes}; raise max_sweeps.", ConvergenceWarning)
+        task = InducedTask.like(found.task, found.task.Z)
+        if isinstance(self.rows, ArrayRows) and n <= self.settings.kept_rows:
+            task = task.on(self.rows.rows.take(slice(None)))
+        return replace(found, task=task)
 
-    def _run(self) -> InducedFit:
+    def _run(self) -> InducedGP:
         n_sample = self.settings.sample_rows
         with tempfile.TemporaryDirectory() as scratch:
             store = self._store(scratch)
@@ -144,11 +142,10 @@ class Stages:
 
     def _passes(self, rows: Any, task: InducedTask, store: SiteStore) -> PassRunner:
         search, limits = self.options.search, self.settings
-        sweeps: Sweeps = (
-            DaskSweeps(rows)
-            if isinstance(rows, DaskRows)
-            else LocalSweeps(rows, store, search.n_jobs, search.report, limits.report_seconds)
-        )
+        if isinstance(rows, DaskRows):
+            sweeps: Sweeps = DaskSweeps(rows)
+        else:
+            sweeps = LocalSweeps(rows, store, search.n_jobs, search.report, limits.report_seconds)
         learn = search.optimizer is not None
         return PassRunner(sweeps, task, store, limits, search.report, learn)
 
@@ -173,7 +170,9 @@ class Stages:
         """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
         limits, search = self.settings, self.options.search
         subset = pool.sample(limits.subset_rows, rng)
-        exact = self._on_subset(subset)
+        options, rows = self.options, (subset.X, subset.codes, subset.counts)
+        exact, _ = options.starting_task(*rows, self.n_levels)
+        exact = exact.at(options.search_task(exact).theta)
         places = self._candidates(pool, rng)
         if places.shape[1] != self.n_features:
             raise ValueError(
@@ -181,23 +180,12 @@ class Stages:
             )
         few = pool.n_rows <= limits.subset_rows
         sample = subset if few else pool.sample(limits.sample_rows, rng)
-        task = InducedTask.like(exact, sample, self._chosen(exact, places))
+        task = InducedTask.like(exact, self._chosen(exact, places)).on(sample)
         if search.optimizer is None:
             return task
-        found = maximise(
-            task,
-            [task.theta],
-            optimizer=search.optimizer,
-            report=search.report,
-            max_iterations=limits.refine_steps,
-        )
+        found = search.search(task, [task.theta], limits.refine_steps)
         task = task.at(found.theta)
         return replace(task, Z=self._chosen(task, places))
-
-    def _on_subset(self, subset: Chunk) -> Task:
-        options = self.options
-        task, _ = options.starting_task(subset.X, subset.codes, subset.counts, self.n_levels)
-        return task.at(options.search_task(task).theta)
 
     def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
         """Inputs among which inducing points are chosen, or the points themselves if given."""
@@ -212,14 +200,13 @@ class Stages:
             return X
         share = self.settings.unexplained_variance if self.auto else 0.0
         enough = share * task.likelihood.noise**2
-        Z: FloatArray = X[greedy_points(task.kernel, X, self.points, enough)]
-        return Z
+        return X[greedy_points(task.kernel, X, self.points, enough)]
 
     def _from_checkpoint(self, saved: dict[str, Any]) -> tuple[InducedTask, InducedPosterior]:
         """The task and the posterior of the interrupted passes; a few rows tell their shape."""
         few = next(iter(self.rows)).load().take(slice(0, 2))
         exact, _ = self.options.starting_task(few.X, few.codes, few.counts, self.n_levels)
-        task = InducedTask.like(exact, few, saved["Z"])
+        task = InducedTask.like(exact, saved["Z"])
         likelihood = replace(task.likelihood, unit=float(saved["unit"]))
         task = replace(task, likelihood=likelihood).at(saved["theta"])
         inducing = Inducing(task.kernel, task.Z)
@@ -248,16 +235,11 @@ def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
     return prior.given(inducing.rows(task.X), found.sites, task.counts), found, step.value
 
 
-def _infer_at_once(task: InducedTask) -> InducedFit:
+def _infer_at_once(task: InducedTask) -> InducedGP:
     """The result where all rows fit into one inference."""
     posterior, found, value = _on_own_rows(task)
     residual = posterior.inducing.rows(task.X).residual
     cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
     left = np.column_stack([cavity.mean, cavity.var + residual])
-    path = np.array([value])
-    return InducedFit(task, posterior, value, path, found.n_sweeps, found.converged, left)
-
-
-def array_rows(chunk: Chunk, settings: ManyRowsSettings) -> ChunkedRows:
-    """Rows in memory or in a memory map, in chunks."""
-    return ArrayRows(chunk, settings.chunk_rows)
+    summary = SearchSummary(value, np.array([value]), found.converged, found.n_sweeps)
+    return InducedGP(task, posterior, summary, left)

@@ -187,6 +187,14 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_consistent_length(X, levels.codes)
         return levels
 
+    def _check_rows(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, **inputs: Any
+    ) -> tuple[FloatArray, Levels, FloatArray]:
+        """Inputs, levels and weights of the rows of a fit."""
+        X = self._check_inputs(X, reset=True, **inputs)
+        levels = self._encode(X, y, classes)
+        return X, levels, check_weights(sample_weight, len(X), levels.codes)
+
     def _check_later_rows(
         self, X: Any, y: Any, sample_weight: Any
     ) -> tuple[FloatArray, IntArray, FloatArray]:
@@ -220,8 +228,7 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
             Labels, of the kind that ``fit`` was given.
         """
         check_is_fitted(self)
-        labels: NDArray[Any] = self.categories_[self._predicted_ranks(X)]
-        return labels
+        return self.categories_[self._predicted_ranks(X)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows whose level is predicted exactly.
@@ -319,8 +326,7 @@ class OrdinalClassifier(LevelClassifier):
             Rows sum to one. Levels that were named but never observed have their column.
         """
         mean, var = self.latent_mean_and_variance(X)
-        proba: FloatArray = self._result.model.likelihood.probabilities(mean, var)
-        return proba
+        return self._result.model.likelihood.probabilities(mean, var)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, columns in the order of ``classes_``.
@@ -387,5 +393,4 @@ def in_class_order(
 ) -> FloatArray:
     """Probabilities of the observed levels alone, as scikit-learn sorts them; rows sum to one."""
     columns = proba[:, class_positions(categories, classes)]
-    scaled: FloatArray = columns / columns.sum(axis=1, keepdims=True)
-    return scaled
+    return columns / columns.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The default kernel: a Gaussian one, scaled to the inputs."""
+"""Default kernels: Gaussian, to the number of features or to the inputs."""
 
 from typing import Any
 
@@ -22,6 +22,15 @@ def unusual_spread(X: FloatArray) -> float:
     return 1.0 if 1 / 3 < found < 3 or found == 0 else found
 
 
+def gaussian_kernel(
+    n_features: int, bounds: tuple[float, float] = (1e-5, 1e5), *, per_feature: bool = False
+) -> Any:
+    """The Gaussian kernel with squared length scale ``n_features``, one for all or per feature."""
+    length = np.sqrt(n_features)
+    scales = np.full(n_features, length) if per_feature else length
+    return RBF(scales, length_scale_bounds=bounds)
+
+
 def default_kernel(X: FloatArray) -> Any:
     """The Gaussian kernel of [Chu05]_: unit variance, squared length scale d at the start."""
     found = unusual_spread(X)
@@ -32,7 +41,7 @@ def default_kernel(X: FloatArray) -> Any:
         )
     # The start within these bounds is chosen by `rescaled_start`.
     bounds = 1e-3 * min(1.0, found), 1e5 * max(1.0, found)
-    return RBF(np.sqrt(X.shape[1]), length_scale_bounds=bounds)
+    return gaussian_kernel(X.shape[1], bounds)
 
 
 def starting_kernel(kernel: Any, X: FloatArray) -> Any:

@@ -1,8 +1,9 @@
 """Exact Gaussian process models: the search for hyperparameters, and its result."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -10,31 +11,18 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
-from ordinalgp.core.projections import Identity, Projection, RowSelection
-from ordinalgp.core.search import (
-    ObjectiveName,
-    Optimizer,
-    SearchResult,
-    Task,
-    Trainable,
-    maximise,
-    perturbed,
-)
+from ordinalgp.core.projections import Identity, RowSelection
+from ordinalgp.core.search import ObjectiveName, Optimizer, SearchResult, Task, maximise, perturbed
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
-from ordinalgp.models.training_rows import MergedRows, merge_rows
+from ordinalgp.models.training_rows import RowIndex, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Report
 from ordinalgp.runtime.warning import warn_user
+from ordinalgp.validation import options
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import (
-    allows_missing,
-    check_kernel,
-    check_number,
-    check_option,
-    check_whole,
-)
 
 LIKELIHOODS: dict[str, type[Thresholds]] = {"probit": OrdinalProbit, "logit": OrdinalLogit}
 # Noise at the start, in prior standard deviations of the latent function. Of the paper's start and
@@ -50,22 +38,6 @@ saved_as("projection.rows")(RowSelection)
 saved_as("task.evidence")(Task)
 
 
-@saved_as("rows.index")
-@dataclass(frozen=True, eq=False)
-class RowIndex:
-    """Place of each training row among the merged observations."""
-
-    observation: Annotated[IntArray, Axes("n", -1, "M")]
-    """observation that each row is; -1 for rows of weight zero"""
-    left_out: Annotated[FloatArray, Axes("unused d")]
-    """inputs of the rows of weight zero"""
-
-    @classmethod
-    def of(cls, rows: MergedRows) -> Self:
-        """The index of merged rows."""
-        return cls(rows.observation, rows.left_out)
-
-
 @dataclass(frozen=True, eq=False)
 class SearchOptions:
     """Options of the search for hyperparameters, as the estimators' parameters have them."""
@@ -79,13 +51,8 @@ class SearchOptions:
     @classmethod
     def of(cls, estimator: Any, report: Report) -> Self:
         """The options of an estimator."""
-        return cls(
-            estimator.optimizer,
-            estimator.n_restarts_optimizer,
-            estimator.n_jobs,
-            estimator.random_state,
-            report,
-        )
+        some = estimator.optimizer, estimator.n_restarts_optimizer, estimator.n_jobs
+        return cls(*some, estimator.random_state, report)
 
     def starts(self, task: Any, *, default: bool) -> list[FloatArray]:
         """The first start, for the default kernel to the scale of the inputs, and random ones."""
@@ -93,11 +60,9 @@ class SearchOptions:
         rng = check_random_state(self.random_state)
         return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts)]
 
-    def search(self, task: Trainable, starts: Sequence[FloatArray]) -> SearchResult:
-        """Maximise the task's objective."""
-        return maximise(
-            task, starts, optimizer=self.optimizer, n_jobs=self.n_jobs, report=self.report
-        )
+    def search(self, task: Any, starts: Sequence[FloatArray], steps: int = 200) -> SearchResult:
+        """Maximise the task's objective, from every start in at most so many steps."""
+        return maximise(task, starts, self.optimizer, self.n_jobs, self.report, steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,18 +87,10 @@ class GPOptions:
         observed = np.bincount(rows.codes, rows.counts, minlength=n_levels).astype(float)
         # Inputs of zero under a linear kernel have no variance; any scale will do for them.
         latent_var = float(np.mean(kernel.diag(rows.X))) or 1.0
-        task = Task(
-            rows.X,
-            kernel,
-            self._starting_likelihood(observed, latent_var),
-            rows.projection,
-            rows.codes,
-            rows.counts,
-            objective=self.objective,
-            max_sweeps=self.max_sweeps,
-            tol=float(self.tol),
-        )
-        return task, RowIndex.of(rows)
+        likelihood = self._starting_likelihood(observed, latent_var)
+        data = rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts
+        task = Task(*data, self.objective, self.max_sweeps, float(self.tol))
+        return task, rows.index
 
     def _starting_likelihood(self, observed: FloatArray, latent_var: float) -> Any:
         """The likelihood at the start, of the observed frequencies of levels or as given."""
@@ -150,8 +107,7 @@ class GPOptions:
 
     def search_task(self, task: Task) -> SearchResult:
         """Search the hyperparameters of a task."""
-        starts = self.search.starts(task, default=self.kernel is None)
-        return self.search.search(task, starts)
+        return self.search.search(task, self.search.starts(task, default=self.kernel is None))
 
     def fit_exact(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -165,18 +121,18 @@ class GPOptions:
 def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     """Raise unless the parameters of a search are right; ``words`` may stand for a kernel."""
     if isinstance(estimator.kernel, str) and words:
-        check_option("kernel", estimator.kernel, words)
+        options.check_option("kernel", estimator.kernel, words)
     elif estimator.kernel is not None:
-        check_kernel(estimator.kernel)
+        options.check_kernel(estimator.kernel)
     if estimator.optimizer is not None and not callable(estimator.optimizer):
-        check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
-    check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
+        options.check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
+    options.check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
 
 
 def check_likelihood(likelihood: Any) -> None:
     """Raise unless this is a word for a likelihood, or has all that one needs."""
     if isinstance(likelihood, str):
-        check_option("likelihood", likelihood, tuple(LIKELIHOODS))
+        options.check_option("likelihood", likelihood, tuple(LIKELIHOODS))
         return
     lacking = [name for name in ORDINAL_MEMBERS if not hasattr(likelihood, name)]
     if lacking or isinstance(likelihood, type):
@@ -190,9 +146,9 @@ def check_likelihood(likelihood: Any) -> None:
 
 def check_inference(estimator: Any) -> None:
     """Raise unless the parameters of approximate inference are right."""
-    check_option("inference", estimator.inference, ("ep", "laplace"))
-    check_whole("max_sweeps", estimator.max_sweeps, least=1)
-    check_number("tol", estimator.tol, above=0)
+    options.check_option("inference", estimator.inference, ("ep", "laplace"))
+    options.check_whole("max_sweeps", estimator.max_sweeps, least=1)
+    options.check_number("tol", estimator.tol, above=0)
 
 
 @saved_as("summary.search")
@@ -209,118 +165,13 @@ class SearchSummary:
     """sweeps or Newton steps of the final inference"""
 
 
-class LatentModel(Protocol):
+class LatentModel(ABC):
     """A fitted Gaussian process, as predictions, leave-one-out and plots need it."""
 
-    rows: RowIndex
+    task: Any
+    """rows, kernel and likelihood with the hyperparameters found"""
+    posterior: Any
     summary: SearchSummary
-
-    @property
-    def kernel(self) -> Any:
-        """Kernel with the hyperparameters found."""
-
-    @property
-    def likelihood(self) -> Any:
-        """Likelihood with the parameters found."""
-
-    def latent(self, X: FloatArray) -> Moments:
-        """Posterior moments of the latent function at new rows."""
-
-    def left_out(self) -> Moments:
-        """Latent moments of each observation, one copy of it left out."""
-
-    def evaluate(self, theta: FloatArray | None) -> tuple[float, FloatArray]:
-        """Objective and gradient at other hyperparameters; None: at those found."""
-
-    def check(self, n_features: int, n_levels: int) -> None:
-        """Raise ValueError unless the parts of a saved model agree."""
-
-
-class ExactTask(Trainable, Protocol):
-    """A task whose posterior follows from Gaussian sites."""
-
-    @property
-    def X(self) -> FloatArray:
-        """Inputs, (N, d)."""
-
-    @property
-    def y(self) -> IntArray:
-        """Codes of the observations, (M,)."""
-
-    @property
-    def kernel(self) -> Any:
-        """Covariance of the latent function."""
-
-    @property
-    def projection(self) -> Projection:
-        """From inputs to observations, (M, N)."""
-
-    @property
-    def link(self) -> Any:
-        """The likelihood that turns latent moments into probabilities."""
-
-    @property
-    def prior_mean(self) -> float:
-        """Prior mean of the latent function."""
-
-    def posterior(self, sites: Sites) -> Posterior:
-        """The posterior under Gaussian sites."""
-
-    def left_out(self, posterior: Posterior, sites: Sites) -> Moments:
-        """Latent moments of every observation without one copy of itself."""
-
-
-@saved_as("model.exact")
-@dataclass(frozen=True, eq=False)
-class ExactGP:
-    """A Gaussian process on all training rows: the task at the hyperparameters found, and sites.
-
-    The posterior follows from these, so that a saved model has it to the last bit.
-    """
-
-    task: Annotated[Any, Tagged("task")]
-    sites: Sites
-    rows: RowIndex
-    summary: SearchSummary
-    posterior: Posterior = field(metadata={"saved": False})
-
-    @classmethod
-    def restored(
-        cls, task: ExactTask, sites: Sites, rows: RowIndex, summary: SearchSummary
-    ) -> Self:
-        """The model with its posterior derived; one factorisation."""
-        check_memory(len(task.X), n_matrices=4)
-        if task.projection.shape != (len(task.y), len(task.X)):
-            raise ValueError("the projection and the rows disagree")
-        return cls.of(task, sites, rows, summary, task.posterior(sites))
-
-    @classmethod
-    def of(
-        cls,
-        task: ExactTask,
-        sites: Sites,
-        rows: RowIndex,
-        summary: SearchSummary,
-        posterior: Posterior,
-    ) -> Self:
-        """The model with a posterior that is complete and then only read."""
-        posterior.observed()
-        return cls(task, sites, rows, summary, posterior)
-
-    @classmethod
-    def infer(cls, task: Task, rows: RowIndex, found: SearchResult) -> Self:
-        """Infer once more at the hyperparameters found."""
-        task = task.at(found.theta)
-        value, final = task.value_and_posterior(found.start)
-        if not final.converged:
-            warn_user(
-                f"{task.objective.split()[0]}: sites still move by {final.change:.1e} > "
-                f"tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps.",
-                ConvergenceWarning,
-            )
-        converged = bool(final.converged and found.converged)
-        summary = SearchSummary(value, found.path, converged, final.n_sweeps)
-        return cls.of(task, final.sites, rows, summary, final.posterior)
 
     @property
     def kernel(self) -> Any:
@@ -334,7 +185,69 @@ class ExactGP:
 
     def latent(self, X: FloatArray) -> Moments:
         """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
-        return latent_in_blocks(self.posterior, self.kernel, self.task.X, X, self.task.prior_mean)
+        return latent_in_blocks(self.posterior, self.kernel, self.task.support, X)
+
+    @abstractmethod
+    def left_out(self) -> Moments:
+        """Latent moments of each observation, one copy of it left out."""
+
+    def evaluate(self, theta: FloatArray | None) -> tuple[float, FloatArray]:
+        """Objective and gradient at other hyperparameters; None: at those found."""
+        step = self.task.evaluate(checked_theta(self.task, theta))
+        return step.value, step.gradient
+
+    def check(self, n_features: int, n_levels: int) -> None:
+        """Raise ValueError unless the parts of a saved model agree."""
+        check_rows(self.task.support, self.kernel, n_features)
+        if self.likelihood.n_levels != n_levels:
+            raise ValueError("the likelihood and the levels disagree")
+        found = self.latent(self.task.support[:1])
+        check_finite(found.mean, found.var)
+
+
+@saved_as("model.exact")
+@dataclass(frozen=True, eq=False)
+class ExactGP(LatentModel):
+    """A Gaussian process on all training rows: the task at the hyperparameters found, and sites.
+
+    The posterior follows from these, so that a saved model has it to the last bit.
+    """
+
+    task: Annotated[Any, Tagged("task")]
+    sites: Sites
+    rows: RowIndex
+    summary: SearchSummary
+    posterior: Posterior = field(metadata={"saved": False})
+
+    def __post_init__(self) -> None:
+        """Complete the posterior, which is then only read."""
+        self.posterior.observed()
+
+    @classmethod
+    def restored(cls, task: Any, sites: Sites, rows: RowIndex, summary: SearchSummary) -> Self:
+        """The model with its posterior derived; one factorisation."""
+        check_memory(len(task.X), n_matrices=4)
+        if task.projection.shape != (len(task.y), len(task.X)):
+            raise ValueError("the projection and the rows disagree")
+        return cls(task, sites, rows, summary, task.posterior(sites))
+
+    @classmethod
+    def infer(cls, task: Task, rows: RowIndex, found: SearchResult) -> Self:
+        """Infer once more at the hyperparameters found."""
+        task = task.at(found.theta)
+        value, final = task.value_and_posterior(found.start)
+        if not final.converged:
+            moves = f"{task.objective.split()[0]}: sites still move by {final.change:.1e}"
+            limits = f"> tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps."
+            warn_user(f"{moves} {limits}", ConvergenceWarning)
+        converged = bool(final.converged and found.converged)
+        summary = SearchSummary(value, found.path, converged, final.n_sweeps)
+        return cls(task, final.sites, rows, summary, final.posterior)
+
+    def latent(self, X: FloatArray) -> Moments:
+        """Posterior moments, the prior mean of the task included."""
+        found = super().latent(X)
+        return Moments(self.task.prior_mean + found.mean, found.var)
 
     def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Joint posterior mean and covariance of new rows."""
@@ -344,19 +257,11 @@ class ExactGP:
 
     def left_out(self) -> Moments:
         """Latent moments of every observation without one copy of itself."""
-        moments: Moments = self.task.left_out(self.posterior, self.sites)
-        return moments
-
-    def evaluate(self, theta: FloatArray | None) -> tuple[float, FloatArray]:
-        """Objective and gradient; None: at the hyperparameters found."""
-        step = self.task.evaluate(checked_theta(self.task, theta))
-        return step.value, step.gradient
+        return self.task.left_out(self.posterior, self.sites)
 
     def check(self, n_features: int, n_levels: int) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
-        check_rows(self.task.X, self.kernel, n_features)
-        if self.likelihood.n_levels != n_levels:
-            raise ValueError("the likelihood and the levels disagree")
+        super().check(n_features, n_levels)
         unused = int(np.sum(self.rows.observation < 0))
         if self.rows.left_out.shape != (unused, n_features):
             raise ValueError("the rows that were left out disagree with the others")
@@ -366,8 +271,8 @@ class ExactGP:
 
 def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
     """Raise unless saved inputs are ones that the kernel takes."""
-    check_kernel(kernel)
-    gaps = allows_missing(kernel) or not np.isnan(X).any()
+    options.check_kernel(kernel)
+    gaps = options.allows_missing(kernel) or not np.isnan(X).any()
     if X.shape[1] != n_features or np.isinf(X).any() or not gaps:
         raise ValueError("the inputs and the rest of the model disagree")
 
@@ -379,22 +284,18 @@ def check_finite(*predictions: FloatArray) -> None:
 
 
 def latent_in_blocks(
-    posterior: Any,
-    kernel: Any,
-    support: FloatArray,
-    X: FloatArray,
-    prior_mean: float = 0.0,
-    block_size: int = _PREDICT_BLOCK,
+    posterior: Any, kernel: Any, support: FloatArray, X: FloatArray, size: int = _PREDICT_BLOCK
 ) -> Moments:
-    """Posterior moments at new rows from their covariance with ``support``.
+    """Posterior moments at new rows, less the prior mean, by their covariance with ``support``.
 
-    ``block_size`` is the number of covariances computed at a time.
+    ``size`` is the number of covariances computed at a time.
     """
-    block = max(1, block_size // len(support))
-    parts = [X[i : i + block] for i in range(0, len(X), block)]
-    found = [posterior.predict(kernel(part, support), kernel.diag(part)) for part in parts]
-    mean, var = (np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var"))
-    return Moments(prior_mean + mean, var)
+    block = max(1, size // len(support))
+    found = []
+    for i in range(0, len(X), block):
+        part = X[i : i + block]
+        found.append(posterior.predict(cross_covariance(kernel, part, support), kernel.diag(part)))
+    return Moments(*(np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var")))
 
 
 def checked_theta(task: Any, theta: Any) -> FloatArray:

@@ -10,6 +10,17 @@ from ordinalgp.core.projections import Identity, Projection, RowSelection
 from ordinalgp.persistence import saved_as
 
 
+@saved_as("rows.index")
+@dataclass(frozen=True, eq=False)
+class RowIndex:
+    """Place of each training row among the merged observations."""
+
+    observation: Annotated[IntArray, Axes("n", -1, "M")]
+    """observation that each row is; -1 for rows of weight zero"""
+    left_out: Annotated[FloatArray, Axes("unused d")]
+    """inputs of the rows of weight zero, in their order"""
+
+
 @dataclass(frozen=True, eq=False)
 class MergedRows:
     """Distinct inputs, distinct (input, level) observations, and how often each was made."""
@@ -22,10 +33,7 @@ class MergedRows:
     """level of each observation, (M,)"""
     counts: FloatArray
     """total weight of each observation, (M,)"""
-    observation: IntArray
-    """which observation each training row is, (n,); -1 for rows of weight zero"""
-    left_out: FloatArray
-    """the inputs of rows of weight zero, in their order"""
+    index: RowIndex
 
     @property
     def projection(self) -> Projection:
@@ -45,7 +53,8 @@ def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any)
     which = which.ravel()
     observation[used] = which
     counts = np.bincount(which, weights, minlength=len(pairs)).astype(float)
-    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, observation, left_out)
+    index = RowIndex(observation, left_out)
+    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, index)
 
 
 def distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:
@@ -98,9 +107,10 @@ def numbered_rows(
     """Merge equal rows; ``numbers`` are the rows' places in the order in which they came."""
     merged = merge_rows(X, codes, weights, kernel)
     numbers = np.arange(len(X)) if numbers is None else numbers
-    used = merged.observation >= 0
+    observation = merged.index.observation
+    used = observation >= 0
     first = np.full(len(merged.X), np.iinfo(np.intp).max, dtype=np.intp)
-    np.minimum.at(first, merged.latent[merged.observation[used]], numbers[used])
+    np.minimum.at(first, merged.latent[observation[used]], numbers[used])
     return NumberedRows(merged.X, merged.latent, merged.codes, merged.counts, first)
 
 
@@ -120,10 +130,9 @@ def extended_rows(
 
 
 def places(numbers: IntArray, among: IntArray) -> IntArray:
-    """Where each of ``numbers`` is in ``among``, all of them different."""
+    """Place of each of ``numbers`` in ``among``, all of them different."""
     order = np.argsort(among)
-    found: IntArray = order[np.searchsorted(among[order], numbers)]
-    return found
+    return order[np.searchsorted(among[order], numbers)]
 
 
 def first_rows(y: IntArray, rng: np.random.RandomState) -> IntArray:

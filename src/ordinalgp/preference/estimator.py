@@ -16,8 +16,8 @@ from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
 from ordinalgp.models.base import restore_on_error
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import ExactGP, RowIndex, SearchOptions, check_inference, check_search
-from ordinalgp.models.training_rows import distinct_inputs
+from ordinalgp.models.exact import ExactGP, SearchOptions, check_inference, check_search
+from ordinalgp.models.training_rows import RowIndex, distinct_inputs
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.preference import suggestions
 from ordinalgp.preference.comparisons import (

@@ -5,13 +5,13 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.models.base import Fitted, OrdinalClassifier, learn_further
+from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.exact import check_finite, check_rows
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows, numbered_rows
 from ordinalgp.persistence import saved_as
@@ -287,7 +287,8 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         X = self._check_inputs(X, reset=True)
         levels = self._encode(X, y, classes)
         weights = check_weights(sample_weight, len(X), levels.codes)
-        kernel = RBF() if self._families else self.kernel.clone_with_theta(self.kernel.theta)
+        given = gaussian_kernel(1) if self._families else self.kernel
+        kernel = given.clone_with_theta(given.theta)
         rows = numbered_rows(X, levels.codes, weights, kernel)
         search, n_levels = self._search(), len(levels.categories)
         first = rows.latent[first_rows(rows.codes, search.rng)]

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.gaussian_process.kernels import RBF
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import ARDLinear, Exponential
+from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.tables.cells import BadRows, as_table
 from ordinalgp.tables.encoding import Encoder, learn, parse_columns
@@ -310,10 +310,7 @@ def kernel_named(name: str, n_features: int) -> Any:
     check_option("kernel", name, KERNELS)
     if name == "linear":
         return ARDLinear(np.full(n_features, 1 / n_features))
-    length = np.sqrt(n_features)
     bounds = (1e-3, 1e5)
     if name == "exponential":
         return Exponential(2.0 * n_features, length_scale_bounds=bounds)
-    if name == "ard":
-        return RBF(np.full(n_features, length), length_scale_bounds=bounds)
-    return RBF(length, length_scale_bounds=bounds)
+    return gaussian_kernel(n_features, bounds, per_feature=name == "ard")

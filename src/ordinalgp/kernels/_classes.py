@@ -1,0 +1,369 @@
+"""Kernels of the papers that scikit-learn lacks: functions of differences, and inner products."""
+
+from abc import abstractmethod
+from numbers import Integral
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial.distance import cdist
+from sklearn.gaussian_process import kernels as sk
+
+from ordinalgp._typing import FloatArray
+
+Bounds = tuple[float, float] | ArrayLike | Literal["fixed"]
+_Values = tuple[FloatArray, FloatArray | None]  # K and dK / dtheta, (n, m) and (n, m, p)
+_FURTHEST = 1e140  # in length scales: sums of differences, and of squares, stay finite
+
+
+class _RowKernel(sk.Kernel):
+    """Base class: a kernel computed from rows that are prepared once."""
+
+    @abstractmethod
+    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
+        """Return the kernel, and its slope in theta where asked for; None: it has no theta."""
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        """Return the rows of ``X`` as the kernel compares them."""
+        return np.atleast_2d(np.asarray(X, dtype=float))
+
+    def __call__(
+        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
+    ) -> FloatArray | tuple[FloatArray, FloatArray]:
+        """Return ``k(X, Y)``, and its gradient in ``theta`` if asked.
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The left argument.
+        Y : array of shape (m, n_features), default=None
+            The right argument; None means ``X``.
+        eval_gradient : bool, default=False
+            Whether to return the gradient too.
+
+        Returns
+        -------
+        K : array of shape (n, m)
+        K_gradient : array of shape (n, n, n_dims)
+            Only with ``eval_gradient=True``.
+        """
+        if eval_gradient and Y is not None:
+            raise ValueError(
+                "eval_gradient=True was given together with Y, but the gradient is defined for "
+                "k(X, X) only. Leave out Y or set eval_gradient=False."
+            )
+        left = self._rows(X)
+        right = left if Y is None else self._rows(Y)
+        K, slope = self._values(left, right, eval_gradient)
+        if not eval_gradient:
+            return K
+        return K, np.empty((*K.shape, 0)) if slope is None else slope[:, :, : self.n_dims]
+
+
+class _Differences(sk.StationaryKernelMixin, sk.NormalizedKernelMixin, _RowKernel):
+    """A function of the differences between rows."""
+
+
+class Independent(_Differences):
+    r"""Every distinct row has a value of its own: ``k(x, x') = 1`` if ``x = x'``, else 0.
+
+    For items without features, with numbers that tell them apart as the only column; and, added to
+    another kernel, for what is particular to an item beyond its features. Unlike ``WhiteKernel``,
+    which is new noise at each call, it remembers: the same row has the same value again.
+
+    Examples
+    --------
+    >>> from ordinalgp.kernels import Independent
+    >>> Independent()([[0.0], [1.0]], [[1.0], [2.0]])
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(self) -> None:
+        pass  # scikit-learn reads the parameters, none here, from this signature
+
+    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
+        same = np.ones((len(left), len(right)), dtype=bool)
+        for a, b in zip(left.T, right.T, strict=True):
+            same &= a[:, None] == b
+        return same.astype(float), None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class _OneLengthScale(_Differences):
+    """Differences in units of one length scale, the only hyperparameter."""
+
+    length_scale: float
+    length_scale_bounds: Bounds
+
+    @property
+    def hyperparameter_length_scale(self) -> sk.Hyperparameter:
+        """The specification that optimisers read."""
+        return sk.Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        if np.ndim(self.length_scale):
+            raise ValueError(
+                f"length_scale must be one number, but has {np.size(self.length_scale)} values. "
+                "For a length scale of each feature, scale the features beforehand."
+            )
+        with np.errstate(over="ignore"):
+            return np.clip(super()._rows(X) / self.length_scale, -_FURTHEST, _FURTHEST)
+
+
+class Additive(_OneLengthScale):
+    r"""A sum of functions of one feature each, or of a few: ``k = mean_g RBF(x_g, x'_g)``.
+
+    Each group g of neighbouring features has a smooth function of its own and they are added, as
+    the places of a molecule, the questions of a form or the terms of a price often are. With many
+    features and few observations this learns more than one function of all of them; add ``RBF``
+    for what features do together. One length scale for all, so that inputs should be standardised.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        The length scale of every function; about the square root of ``size`` is a good start.
+    length_scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
+        Where the optimiser may look for it; "fixed" keeps it as given.
+    size : int, default=1
+        Number of neighbouring features in a group; it divides the number of features.
+
+    Examples
+    --------
+    >>> from ordinalgp.kernels import Additive
+    >>> Additive()([[0.0, 0.0], [0.0, 9.0]]).round(3)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    def __init__(
+        self, length_scale: float = 1.0, length_scale_bounds: Bounds = (1e-5, 1e5), size: int = 1
+    ) -> None:
+        self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+        self.size = size
+
+    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
+        groups = range(0, left.shape[1], self.size)
+        K, d_scale = np.zeros((2, len(left), len(right)))
+        for i in groups:
+            r2 = cdist(left[:, i : i + self.size], right[:, i : i + self.size], "sqeuclidean")
+            part = np.exp(-0.5 * r2) / len(groups)
+            K += part
+            if slope:  # r ~ 1 / length_scale
+                d_scale += part * r2
+        return K, d_scale[:, :, None]
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        rows = super()._rows(X)
+        if not isinstance(self.size, Integral) or self.size < 1:
+            raise ValueError(f"size must be a whole number from 1 on, but is {self.size!r}.")
+        if rows.shape[1] % self.size:
+            raise ValueError(
+                f"size is {self.size}, but X has {rows.shape[1]} features, which cannot be divided "
+                "into groups of it. Give a size that divides their number, such as 1."
+            )
+        return rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(length_scale={self.length_scale:.3g}, size={self.size})"
+
+
+class Exponential(_OneLengthScale):
+    r"""Exponential decay with the sum of differences: ``k = exp(-sum_d |x_d - x'_d| / length)``.
+
+    The product of one exponential kernel for each feature. Functions have kinks instead of being
+    smooth: the better choice for steps, for features with few values, such as answers on a scale,
+    where each combination has something of its own, and for features with heavy tails. One length
+    scale for all, so that inputs should be standardised.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        The sum of differences over which correlation falls to 1/e; some multiple of the number of
+        standardised features is a good start.
+    length_scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
+        Where the optimiser may look for it; "fixed" keeps it as given.
+
+    Examples
+    --------
+    >>> from ordinalgp.kernels import Exponential
+    >>> Exponential(2.0)([[0.0, 0.0], [1.0, 1.0]]).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
+
+    def __init__(
+        self, length_scale: float = 1.0, length_scale_bounds: Bounds = (1e-5, 1e5)
+    ) -> None:
+        self.length_scale = length_scale
+        self.length_scale_bounds = length_scale_bounds
+
+    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
+        distance = cdist(left, right, "cityblock")
+        K = np.exp(-distance)
+        return K, (K * distance)[:, :, None] if slope else None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
+
+
+class _InnerProduct(_RowKernel):
+    """A kernel ``k(x, x') = z(x) z(x')``: the inner product of explicit features ``z``."""
+
+    def diag(self, X: ArrayLike) -> FloatArray:
+        """Return the diagonal of ``k(X, X)``, of shape (n,).
+
+        Parameters
+        ----------
+        X : array of shape (n, n_features)
+            The argument of the kernel.
+        """
+        Z = self._rows(X)
+        return np.einsum("ij,ij->i", Z, Z)
+
+    def is_stationary(self) -> bool:
+        """Whether the kernel depends on differences only: it does not."""
+        return False
+
+
+class ARDLinear(_InnerProduct):
+    r"""Linear kernel with one relevance per feature, ``k(x, x') = sum_d relevance_d x_d x'_d``.
+
+    The automatic relevance determination (ARD) linear kernel of section 6.4 of [Chu05]_: a feature
+    whose relevance goes to zero has left the model. There is no bias; add a ``ConstantKernel`` for
+    one.
+
+    Parameters
+    ----------
+    relevance : float or array of shape (n_features,), default=1.0
+        The weight of each feature; a number is shared by all of them.
+    relevance_bounds : pair of floats, array of shape (n_features, 2) or "fixed", \
+            default=(1e-5, 1e5)
+        Where the optimiser may look for the relevance; "fixed" keeps it as given.
+
+    References
+    ----------
+    .. [Chu05] Chu, W. and Ghahramani, Z. (2005). Gaussian processes for ordinal regression.
+       Journal of Machine Learning Research 6, 1019-1041.
+
+    Examples
+    --------
+    >>> from ordinalgp.kernels import ARDLinear
+    >>> kernel = ARDLinear(relevance=[1.0, 0.5])
+    >>> kernel([[1.0, 2.0], [3.0, 4.0]])
+    array([[ 3.,  7.],
+           [ 7., 17.]])
+    >>> 2.0 * kernel + 1.0
+    1.41**2 * ARDLinear(relevance=[1, 0.5]) + 1**2
+    """
+
+    def __init__(
+        self,
+        relevance: float | ArrayLike = 1.0,
+        relevance_bounds: Bounds = (1e-5, 1e5),
+    ) -> None:
+        self.relevance = relevance
+        self.relevance_bounds = relevance_bounds
+
+    @property
+    def anisotropic(self) -> bool:
+        """Whether each feature has a relevance of its own."""
+        return np.size(self.relevance) > 1
+
+    @property
+    def hyperparameter_relevance(self) -> sk.Hyperparameter:
+        """The specification that optimisers read."""
+        return sk.Hyperparameter(
+            "relevance", "numeric", self.relevance_bounds, int(np.size(self.relevance))
+        )
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        rows, relevance = super()._rows(X), np.asarray(self.relevance, dtype=float)
+        if relevance.size not in (1, rows.shape[1]):
+            raise ValueError(
+                f"relevance has {relevance.size} values, but X has {rows.shape[1]} features. "
+                "Give one value per feature, or a single number for all of them."
+            )
+        return rows * np.sqrt(relevance)
+
+    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
+        K = left @ right.T
+        if not slope or not self.anisotropic:
+            return K, K[:, :, np.newaxis]
+        return K, left[:, np.newaxis] * right
+
+    def __repr__(self) -> str:
+        values = [f"{value:.3g}" for value in np.ravel(self.relevance)]
+        shown = f"[{', '.join(values)}]" if self.anisotropic else values[0]
+        return f"{type(self).__name__}(relevance={shown})"
+
+
+class Correlation(_InnerProduct):
+    r"""Pearson correlation between rating rows with gaps.
+
+    Rows are what is compared (movies, say) and columns are those who rated them; NaN marks a rating
+    that was not given. Each row becomes z-scores, ``z = (x - mean) / std`` with the mean and the
+    standard deviation over its own observed entries, and a gap gets the row's mean, so its z-score
+    is 0 (section 6.3 of [Chu05]_). Then, with ``n_i`` the number of ratings in row i,
+
+    .. math:: k(x_i, x_j) = \sum_u z_{iu} z_{ju} / \sqrt{n_i n_j}
+
+    Equation (20) of the paper is the sum alone, whose diagonal is ``n_i``: a much-rated row would
+    have a larger prior variance for no other reason than its number of ratings. Divided by
+    :math:`\sqrt{n_i n_j}`, every row has unit variance and rows without gaps have their Pearson
+    correlation. The matrix stays positive semi-definite: it is the Gram matrix of unit vectors.
+
+    A row that is constant or has no ratings has no correlation with anything: its z-scores are 0,
+    and so is its variance.
+
+    Parameters
+    ----------
+    missing : {"mean"}, default="mean"
+        How gaps are filled: with the mean of their row.
+
+    References
+    ----------
+    .. [Chu05] Chu, W. and Ghahramani, Z. (2005). Gaussian processes for ordinal regression.
+       Journal of Machine Learning Research 6, 1019-1041.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.kernels import Correlation
+    >>> ratings = np.array([[1.0, 2.0, 3.0], [5.0, 4.0, 3.0], [2.0, np.nan, 4.0]])
+    >>> print(Correlation()(ratings).round(3) + 0.0)
+    [[ 1. -1.  1.]
+     [-1.  1. -1.]
+     [ 1. -1.  1.]]
+    """
+
+    accepts_missing = True
+
+    def __init__(self, missing: Literal["mean"] = "mean") -> None:
+        self.missing = missing
+
+    def _rows(self, X: ArrayLike) -> FloatArray:
+        """Z-scores divided by ``sqrt(n_i)``: centred rows of unit length, or of length 0."""
+        if self.missing != "mean":
+            raise ValueError(
+                f"missing is {self.missing!r}, but only 'mean' is known. "
+                "For another way to fill gaps, fill them in X beforehand."
+            )
+        X = super()._rows(X)
+        seen = ~np.isnan(X)
+        # Counting from the row's least value makes a constant row exactly 0, not rounding noise.
+        low = np.min(X, axis=1, initial=np.inf, where=seen, keepdims=True)
+        above = np.where(seen, X - np.where(np.isinf(low), 0.0, low), 0.0)
+        mean = above.sum(axis=1, keepdims=True) / np.maximum(seen.sum(axis=1, keepdims=True), 1)
+        centred = np.where(seen, above - mean, 0.0)
+        length = np.linalg.norm(centred, axis=1, keepdims=True)
+        return centred / np.where(length == 0.0, 1.0, length)
+
+    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
+        return left @ right.T, None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
