@@ -42,6 +42,6 @@ def test_parent_folders_are_counted_in_one_place():
         path.relative_to(ROOT).as_posix()
         for folder in ("papers", "benchmarks", "tests")
         for path in (ROOT / folder).rglob("*.py")
-        if '"shared"' in path.read_text(encoding="utf-8")
+        if '/ "shared"' in path.read_text(encoding="utf-8")
     }
     assert places == {"papers/data.py", "tests/papers/test_public_names.py"}
