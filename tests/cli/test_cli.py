@@ -554,7 +554,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("stream", [Terminal, io.StringIO])
 def test_the_evidence_is_shown_live_on_terminals_only(stream, monkeypatch):
-    from ordinalgp.cli.show import showing_progress
+    from ordinalgp.cli.common import showing_progress
 
     monkeypatch.setenv("TERM", "xterm")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
@@ -583,7 +583,7 @@ def test_the_evidence_is_shown_live_on_terminals_only(stream, monkeypatch):
 def test_passes_are_lines_and_stages_are_summed_up():
     from rich.console import Console
 
-    from ordinalgp.cli.show import ProgressView
+    from ordinalgp.cli.common import ProgressView
     from ordinalgp.runtime.progress import Progress
 
     shown = io.StringIO()

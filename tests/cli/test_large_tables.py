@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from ordinalgp import OrdinalGPClassifier, load
-from ordinalgp.cli.show import ProgressView
+from ordinalgp.cli.common import ProgressView
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.tables.encoding import learn, parse_columns, read_target
 from ordinalgp.tables.files import TableFile
@@ -179,7 +179,7 @@ SLEEPER = f"""
 import sys, time
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.cli.main import build
-from ordinalgp.cli.show import ProgressView
+from ordinalgp.cli.common import ProgressView
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.tables.training import BatchSettings
 show = ProgressView.show

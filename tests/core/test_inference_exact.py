@@ -17,7 +17,7 @@ from tests.reference.sequential_ep import sequential_ep
 
 from ordinalgp.core import ep as ep_module
 from ordinalgp.core import inference
-from ordinalgp.core.gaussian import Moments, Sites, condition
+from ordinalgp.core.gaussian import Moments, Prior, Sites, condition
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.linalg import square_root
@@ -566,7 +566,7 @@ def test_conditioning_is_the_textbook_formula(pair, prior, weak):
     nu = rng.normal(size=m) * np.where(tau > 0, 1, 0.3)
     h = None if prior == "zero" else rng.normal(size=n)
     mean0 = np.zeros(n) if h is None else h
-    posterior = condition(K, projection, Sites(tau, nu), counts, h)
+    posterior = condition(Prior(K, projection, counts, h), Sites(tau, nu))
 
     T = np.diag(counts * tau)
     covariance = np.linalg.inv(np.linalg.inv(K) + A.T @ T @ A)
@@ -598,7 +598,7 @@ def test_conditioning_is_the_textbook_formula(pair, prior, weak):
 
 def test_both_forms_are_tried():
     forms = {
-        type(condition(np.eye(N), p, Sites.flat(p.shape[0]))).__name__
+        type(condition(Prior(np.eye(N), p, np.ones(p.shape[0])), Sites.flat(p.shape[0]))).__name__
         for p, _ in PROJECTIONS.values()
     }
     assert len(forms) == 2
@@ -607,7 +607,7 @@ def test_both_forms_are_tried():
 def test_flat_sites_leave_the_prior(pair):
     projection, A = pair
     K, h = rbf(RNG.normal(size=(N, 2)), 1.0), RNG.normal(size=N)
-    posterior = condition(K, projection, Sites.flat(A.shape[0]), None, h)
+    posterior = condition(Prior(K, projection, np.ones(len(A)), h), Sites.flat(len(A)))
     assert_allclose(posterior.mean, h, atol=1e-12)
     assert_allclose(posterior.observed().var, np.diag(A @ K @ A.T), rtol=1e-10)
     assert abs(posterior.half_log_det) < 1e-12

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import (
 from tests.gp.common import make_data, quick
 
 from ordinalgp import OrdinalGPClassifier
-from ordinalgp.core.gaussian import Sites, condition
+from ordinalgp.core.gaussian import Prior, Sites, condition
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.objectives import ep_evidence, laplace_evidence
@@ -117,7 +117,7 @@ def test_predictions_in_blocks_are_predictions():
     query = np.random.default_rng(2).normal(size=(23, 2))
     kernel = RBF(0.7)
     sites = Sites(np.ones(len(X)), y - 1.0)
-    posterior = condition(kernel(X), Identity(len(X)), sites)
+    posterior = condition(Prior(kernel(X), Identity(len(X)), np.ones(len(X))), sites)
     whole, parts = (
         latent_in_blocks(posterior, kernel, X, query, size) for size in (10**6, 4 * len(X))
     )

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 
-from ordinalgp.core.gaussian import Sites, condition
+from ordinalgp.core.gaussian import Prior, Sites, condition
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.objectives import laplace_evidence
@@ -229,9 +229,8 @@ def test_weight_space_is_function_space(p):
     pulled = np.einsum("ij,ik,kj->j", phi, values[1].d_kernel, phi)
     assert_allclose(np.diagonal(values[0].d_kernel), pulled, atol=1e-9)
     # Prediction at the observations through the weights alone.
-    Sigma = condition(np.diag(1 / alpha), Basis(phi), sites).predict_covariance(
-        np.diag(1 / alpha), np.diag(1 / alpha)
-    )
+    K = np.diag(1 / alpha)
+    Sigma = condition(Prior(K, Basis(phi), np.ones(len(phi))), sites).predict_covariance(K, K)
     assert_allclose(np.einsum("ij,jk,ik->i", phi, Sigma, phi), two.observed().var, atol=1e-10)
 
 

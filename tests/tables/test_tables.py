@@ -19,7 +19,7 @@ import ordinalgp
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, Table, as_table, number
-from ordinalgp.tables.encoding import kinds_of, learn, parse_columns, read_target
+from ordinalgp.tables.encoding import learn, parse_columns, read_target
 from ordinalgp.tables.files import Format, TableFile, table_writer
 
 pd = pytest.importorskip("pandas")
@@ -188,7 +188,8 @@ def test_frames_dicts_and_tables_are_encoded_alike():
 def test_codes_can_be_nominal_and_texts_numeric():
     table = as_table({"code": [1.0, 2.0, 2.5, 1.0], "size": ["1", "2", "x", "y"]})
     parsed, bad = parse_columns(table, nominal=["code"], numeric=["size"])
-    assert kinds_of(parsed) == {"code": "nominal", "size": "number"}
+    kinds = {column.name: column.kind for column in learn(parsed).columns}
+    assert kinds == {"code": "nominal", "size": "number"}
     assert [(cell.line, cell.column) for cell in bad] == [(3, "size"), (4, "size")]
     encoder = learn(parsed.without(["size"]))
     assert encoder.features == ["code = 1", "code = 2", "code = 2.5"]

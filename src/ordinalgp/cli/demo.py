@@ -21,7 +21,6 @@ import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
 from ordinalgp.cli.saved_model import predictions
-from ordinalgp.cli.show import print_summary, score_grid
 from ordinalgp.datasets import DemoData, load_demo
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
@@ -61,7 +60,7 @@ def demo(
     _introduce(data)
     _print_comparison(results, len(train), len(held))
     _heading("2  Look inside: EP on the first split")
-    print_summary(summarise(model))
+    common.print_summary(summarise(model))
     _print_examples(model, data, held)
     _print_files(output, data)
     print(f"\nDone in {seconds:.0f} s.")
@@ -122,7 +121,7 @@ def _introduce(data: DemoData) -> None:
 
 def _print_comparison(results: dict[str, FloatArray], n_train: int, n_held: int) -> None:
     _heading(f"1  Compare: {SPLITS} splits, {n_train} training rows, {n_held} held out")
-    table = score_grid()
+    table = common.score_grid()
     means = {name: values.mean(axis=0) for name, values in results.items()}
     best = np.min(list(means.values()), axis=0)
     for name, values in results.items():

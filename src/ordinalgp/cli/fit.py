@@ -14,7 +14,6 @@ import typer
 
 import ordinalgp
 from ordinalgp.cli import common
-from ordinalgp.cli.show import print_summary, showing_progress
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.encoding import NumberColumn
@@ -131,7 +130,7 @@ def _fit_small(model: TableModel, source: Source) -> TableModel:
     """Fit a table that is read as a whole."""
     X, y, order = source.read()
     model.classifier.set_params(categories=order)
-    with threads_for(len(X)), showing_progress():
+    with threads_for(len(X)), common.showing_progress():
         return model.fit(X, y, decimal=source.file.style.decimal)
 
 
@@ -140,7 +139,7 @@ def _fit_large(
 ) -> TableModel:
     """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
     scratch = tempfile.TemporaryDirectory(dir=output.absolute().parent)
-    with _stoppable(model.classifier), scratch as folder, showing_progress():
+    with _stoppable(model.classifier), scratch as folder, common.showing_progress():
         encoded = encode_file(source, Path(folder), common.note, settings)
         model.classifier.set_params(categories=encoded.categories, n_jobs=-1)
         model.fit_chunks(encoded)
@@ -159,7 +158,7 @@ def _tell(model: TableModel, source: Source, output: Path, seconds: float, as_js
         told = {"skipped_rows": bad.skipped, "dropped_columns": dropped, "seconds": seconds}
         common.print_json(summary | told | {"output": str(output)})
         return
-    print_summary(summary, dropped=dropped)
+    common.print_summary(summary, dropped=dropped)
     print(f"\nSaved in {output} after {seconds:.1f} s.")
 
 

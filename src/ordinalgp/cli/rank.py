@@ -13,7 +13,6 @@ from rich.text import Text
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
-from ordinalgp.cli.show import grid, showing_progress
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
 from ordinalgp.tables.encoding import learn, parse_columns, read_target
@@ -85,7 +84,7 @@ def rank(
     start = "independent" if X is None else kernel_named(kernel, X.shape[1])
     model = ordinalgp.PreferenceGP(start, levels=order, random_state=0)
     known = names if X is None else X
-    with threads_for(len(names)), showing_progress():
+    with threads_for(len(names)), common.showing_progress():
         model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)
         ranked = _rows(names, model.rank(known))
     common.tell_skipped(item_file.bad)
@@ -184,7 +183,7 @@ def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bo
         common.print_json(told | evidence | {"converged": bool(model.converged_)})
         return
     print(f"{len(rows['item'])} items, {n_pairs} comparisons; noise sd {model.noise_:.3f}\n")
-    table = grid("rank", "item", "utility", "± sd", "probability of being best", left=2)
+    table = common.grid("rank", "item", "utility", "± sd", "probability of being best", left=2)
     for values in list(zip(*rows.values(), strict=True))[:_MOST_SHOWN]:
         place, item, mean, sd, best = values
         numbers = f"{mean:.3f}", f"{sd:.3f}", f"{best:.1%}"

@@ -17,7 +17,6 @@ from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
 from ordinalgp.cli.fit import DECISIONS
-from ordinalgp.cli.show import grid, print_scores
 from ordinalgp.decisions import decide
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
@@ -220,19 +219,19 @@ def _kappa(codes: IntArray, mode: IntArray, order: dict[str, Any]) -> float | No
 
 def _print_evaluation(result: dict[str, Any]) -> None:
     print(f"{result['rows']} rows (lower is better):\n")
-    print_scores(result["scores"])
+    common.print_scores(result["scores"])
     kappa = result["weighted_kappa"]
     print(
         f"\nMean absolute error averaged over levels {result['macro_absolute_error']:.3f}; "
         f"weighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n"
     )
     levels = [str(level) for level in result["levels"]]
-    table = grid("true \\ predicted", *levels)
+    table = common.grid("true \\ predicted", *levels)
     for level, counts in zip(levels, result["confusion"], strict=True):
         table.add_row(Text(level), *map(str, counts))
     common.console().print(table)
     print("\nCalibration: expected and observed rows at each level, and up to it:\n")
-    table = grid("level", "expected", "observed", "expected up to", "observed up to")
+    table = common.grid("level", "expected", "observed", "expected up to", "observed up to")
     for row in result["calibration"]:
         numbers = f"{row['expected']:.1f}", str(row["observed"])
         up_to = f"{row['expected_up_to']:.1f}", str(row["observed_up_to"])

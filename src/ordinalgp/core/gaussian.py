@@ -3,44 +3,22 @@
 It has two forms, which nobody outside sees: `observation_space` and `latent_space`.
 """
 
-from collections.abc import Callable
-
-import numpy as np
-
-from ordinalgp._typing import FloatArray
 from ordinalgp.core.latent_space import LatentSpacePosterior
-from ordinalgp.core.linalg import Workspace, square_root
 from ordinalgp.core.observation_space import ObservationSpacePosterior
-from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
-from ordinalgp.core.projections import Projection
+from ordinalgp.core.posterior import Moments, Posterior, Preconditioner, Prior, Sites
 
-__all__ = ["Moments", "Posterior", "Preconditioner", "Sites", "condition"]
+__all__ = ["Moments", "Posterior", "Preconditioner", "Prior", "Sites", "condition"]
 
 
-def condition(
-    K: FloatArray,
-    projection: Projection,
-    sites: Sites,
-    counts: FloatArray | None = None,
-    prior_mean: FloatArray | None = None,
-    workspace: Workspace | None = None,
-    root: Callable[[], FloatArray] | None = None,
-) -> Posterior:
-    """Condition f ~ N(prior_mean, K) on ``counts`` copies of each site.
+def condition(prior: Prior, sites: Sites) -> Posterior:
+    """Condition the latent Gaussian on all copies of each site.
 
-    With ``workspace``, the next posterior may be written over this one. ``root`` gives the square
-    root of K, where it is known from before.
+    With a workspace, the next posterior may be written over this one.
     """
-    distinct, where = projection.distinct
-    counts = np.ones_like(sites.tau) if counts is None else counts
-    copies = Copies(counts, where, distinct.shape[0])
-    posterior: Posterior
-    if distinct.shape[0] <= distinct.shape[1]:
-        posterior = ObservationSpacePosterior(K, distinct, copies, sites, prior_mean, workspace)
-    else:
-        F = square_root(K) if root is None else root()
-        posterior = LatentSpacePosterior(K, F, distinct, copies, sites, prior_mean)
-    if workspace is not None:
+    m, n = prior.projection.distinct[0].shape
+    form = ObservationSpacePosterior if m <= n else LatentSpacePosterior
+    posterior: Posterior = form(prior, sites)
+    if prior.workspace is not None:
         # Not the posterior itself, which holds the workspace.
-        workspace.preconditioner = posterior.preconditioner
+        prior.workspace.preconditioner = posterior.preconditioner
     return posterior

@@ -66,12 +66,9 @@ def _slack(height: float) -> float:
     return _ROUNDING * (1.0 + abs(height))
 
 
-def _point(u: FloatArray) -> Moments:
-    return Moments(u, np.zeros_like(u))
-
-
 def _mode_at(problem: Problem, weights: FloatArray, f: FloatArray) -> _Mode:
-    at = _point(problem.projection.apply(f))
+    u = problem.projection.apply(f)
+    at = Moments(u, np.zeros_like(u))
     smoothed = problem.smooth(at)
     height = float(problem.counts @ smoothed.value - 0.5 * weights @ problem.offset(f))
     return _Mode(weights, f, at, smoothed, height)

@@ -9,24 +9,17 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.linalg import Triangle, congruence
-from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
+from ordinalgp.core.posterior import Moments, Posterior, Preconditioner, Prior, Sites
 from ordinalgp.core.projections import Projection, squared_lengths
 
 
 class LatentSpacePosterior(Posterior):
     """Posterior in the space of latent values: I + F' (A' T A) F with K = F F'."""
 
-    def __init__(
-        self,
-        K: FloatArray,
-        F: FloatArray,
-        A: Projection,
-        copies: Copies,
-        sites: Sites,
-        prior_mean: FloatArray | None,
-    ) -> None:
-        self._A, self._copies = A, copies
-        self._h = np.zeros(len(K)) if prior_mean is None else prior_mean
+    def __init__(self, prior: Prior, sites: Sites) -> None:
+        K, F = prior.K, prior.root
+        self._A, self._copies = A, copies = prior.distinct()
+        self._h = np.zeros(len(K)) if prior.mean is None else prior.mean
         self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
         self._precision = A.scatter(copies.merge(sites.tau))
         triangle = Triangle(

@@ -5,7 +5,7 @@ With ``var = 0`` it is the log likelihood itself (Laplace), with the cavity's mo
 tilted normaliser, with the predictive moments the log predictive probability.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
@@ -71,9 +71,11 @@ class Likelihood(Protocol):
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same likelihood with other parameters."""
 
+    @abstractmethod
     def log_expectation(self, y: Any, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log E[p(y|u)] with derivatives in ``mean``."""
 
+    @abstractmethod
     def theta_derivatives(
         self, y: Any, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
@@ -81,6 +83,7 @@ class Likelihood(Protocol):
 
     def of_rows(self, rows: Any) -> Self:
         """The likelihood of some observations: itself, unless it knows each by its place."""
+        return self
 
 
 class OrdinalLikelihood(Likelihood, Protocol):
@@ -102,10 +105,8 @@ class OrdinalLikelihood(Likelihood, Protocol):
         """P(y) of every level for u ~ N(mean, var), shape (m, r)."""
 
 
-ORDINAL_MEMBERS = (
-    *("theta", "bounds", "clone_with_theta", "log_expectation", "theta_derivatives", "of_rows"),
-    *("n_levels", "thresholds", "noise", "probabilities"),
-)
+_MEMBERS = (*vars(Likelihood), *vars(OrdinalLikelihood))
+ORDINAL_MEMBERS = [name for name in _MEMBERS if not name.startswith("_")]
 """names that an ordinal likelihood has"""
 
 
@@ -149,7 +150,7 @@ def variance_slopes(at: Smoothed, d4: FloatArray | float) -> ThetaDerivatives:
 
 
 @dataclass(frozen=True)
-class Thresholds(ABC):
+class Thresholds(Likelihood):
     """Base class of threshold models: noise and b_1 < ... < b_{r-1}, packed as in App. A.
 
     theta = [log noise, b_1 / unit, log gaps]. The gaps are kept, not their sums: a narrow
@@ -245,16 +246,6 @@ class Thresholds(ABC):
         log_p = log_p.reshape(m, r)
         return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
 
-    @abstractmethod
-    def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
-        """Log E[p(y|u)] with derivatives in ``mean``."""
-
-    @abstractmethod
-    def theta_derivatives(
-        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
-    ) -> ThetaDerivatives:
-        """Derivatives in theta."""
-
     def variance_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
@@ -262,10 +253,6 @@ class Thresholds(ABC):
         at = self.log_expectation(y, mean, var) if known is None else known
         h = 1e-4 * np.sqrt(self.noise**2 + var)
         return variance_slopes(at, fourth_derivative(self, y, mean, var, h))
-
-    def of_rows(self, rows: Any) -> Self:
-        """The same for all observations."""
-        return self
 
 
 class OrdinalProbit(Thresholds):
@@ -345,7 +332,7 @@ class OrdinalProbit(Thresholds):
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """p(y|u) = N(y; u, noise^2); theta = [log noise]."""
 
     noise: Annotated[float, Axes("", *POSITIVE)]
@@ -363,10 +350,6 @@ class Gaussian:
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same likelihood with other noise."""
         return type(self)(float(np.exp(theta[0])))
-
-    def of_rows(self, rows: Any) -> Self:
-        """The same for all observations."""
-        return self
 
     def log_expectation(self, y: FloatArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log density of y under N(mean, var + noise^2)."""

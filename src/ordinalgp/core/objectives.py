@@ -148,34 +148,26 @@ def with_determinant(
     return theta.value + 0.5 * theta.d2 * var, 0.5 * var * smoothed.d3
 
 
-def log_overlap(sites: Sites, at: Moments) -> FloatArray:
-    """Log integral of each cavity times its site, (M,)."""
-    tau, nu, m, v = sites.tau, sites.nu, at.mean, at.var
-    spread = 1.0 + tau * v
-    return 0.5 * ((nu * (nu * v + 2 * m) - tau * m**2) / spread - np.log(spread))
-
-
 def site_share(sites: Sites, u: FloatArray, at: Moments) -> FloatArray:
     """Each row's share in the log integral of prior times sites, less that of cavity times site.
 
     ``u`` is the posterior mean, for a prior of mean zero; what remains is -half_log_det.
     """
-    return 0.5 * sites.nu * u - log_overlap(sites, at)
-
-
-def _site_normaliser(problem: Problem, found: Approximation) -> float:
-    """Log integral of prior times sites, minus that of each cavity times its site."""
-    sites, u, counts, h = found.sites, found.marginal.mean, problem.counts, problem.prior_mean
-    total = counts @ site_share(sites, u, found.at) - found.posterior.half_log_det
-    if h is not None:
-        g0 = problem.projection.apply(h)
-        total += 0.5 * counts @ (g0 * (sites.nu - sites.tau * u))
-    return float(total)
+    tau, nu, m, v = sites.tau, sites.nu, at.mean, at.var
+    spread = 1.0 + tau * v
+    overlap = 0.5 * ((nu * (nu * v + 2 * m) - tau * m**2) / spread - np.log(spread))
+    return 0.5 * nu * u - overlap
 
 
 def ep_value(problem: Problem, found: Approximation) -> float:
     """EP's approximate log evidence (App. B of [Chu05]_)."""
-    return float(problem.counts @ found.smoothed.value + _site_normaliser(problem, found))
+    sites, u, counts, h = found.sites, found.marginal.mean, problem.counts, problem.prior_mean
+    # Log integral of prior times sites, minus that of each cavity times its site.
+    total = counts @ site_share(sites, u, found.at) - found.posterior.half_log_det
+    if h is not None:
+        g0 = problem.projection.apply(h)
+        total += 0.5 * counts @ (g0 * (sites.nu - sites.tau * u))
+    return float(counts @ found.smoothed.value + total)
 
 
 def ep_evidence(problem: Problem, found: Approximation) -> Evaluation:

@@ -8,9 +8,9 @@ from functools import cached_property, partial
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.linalg import Triangle, Workspace, matrix, mirrored
-from ordinalgp.core.posterior import Copies, Moments, Posterior, Preconditioner, Sites
-from ordinalgp.core.projections import Identity, Projection, lift, sandwich
+from ordinalgp.core.linalg import Triangle, matrix, mirrored
+from ordinalgp.core.posterior import Moments, Posterior, Preconditioner, Prior, Sites
+from ordinalgp.core.projections import Identity, lift, sandwich
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
@@ -22,22 +22,15 @@ _STRIP = 128  # rows at a time that stay in the cache
 class ObservationSpacePosterior(Posterior):
     """Posterior in the space of observations: B = I + S P S."""
 
-    def __init__(
-        self,
-        K: FloatArray,
-        A: Projection,
-        copies: Copies,
-        sites: Sites,
-        prior_mean: FloatArray | None,
-        workspace: Workspace | None,
-    ) -> None:
-        self._A, self._K, self._copies, self._workspace = A, K, copies, workspace
-        self._h = 0.0 if prior_mean is None else prior_mean
-        self._g0 = np.zeros(A.shape[0]) if prior_mean is None else A.apply(prior_mean)
-        self._P = P = sandwich(A, K)
+    def __init__(self, prior: Prior, sites: Sites) -> None:
+        self._A, self._copies = A, copies = prior.distinct()
+        self._K, self._workspace = prior.K, prior.workspace
+        self._h = 0.0 if prior.mean is None else prior.mean
+        self._g0 = np.zeros(A.shape[0]) if prior.mean is None else A.apply(prior.mean)
+        self._P = P = sandwich(A, prior.K)
         self._T = copies.merge(sites.tau)
         self._S = S = np.sqrt(self._T)
-        self._triangle = Triangle(lambda: _scaled(P, S, matrix(workspace, "factor", len(P))))
+        self._triangle = Triangle(lambda: _scaled(P, S, matrix(prior.workspace, "factor", len(P))))
         self.half_log_det, self.definite = self._triangle.half_log_det, self._triangle.definite
         # All that follows is cheaper with L^-1, which variances need.
         self._triangle.inverse  # noqa: B018

@@ -3,11 +3,14 @@
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Protocol, Self
 
 import numpy as np
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
+from ordinalgp.core.linalg import Workspace, square_root
+from ordinalgp.core.projections import Projection
 
 
 @dataclass(frozen=True)
@@ -111,3 +114,26 @@ class Copies:
     def spread(self, values: FloatArray) -> FloatArray:
         """Hand each observation the value of its projection."""
         return values if self.where is None else values[self.where]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A latent Gaussian N(mean, K), and projections of it, each observed ``counts`` times."""
+
+    K: FloatArray
+    projection: Projection
+    counts: FloatArray
+    mean: FloatArray | None = None
+    """None: zero"""
+    workspace: Workspace | None = None
+    """memory that the next posterior may write over"""
+
+    @cached_property
+    def root(self) -> FloatArray:
+        """Some F with K = F F'."""
+        return square_root(self.K)
+
+    def distinct(self) -> tuple[Projection, Copies]:
+        """Distinct projections, and the way to them from the observations."""
+        distinct, where = self.projection.distinct
+        return distinct, Copies(self.counts, where, distinct.shape[0])

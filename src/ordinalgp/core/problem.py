@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
+from ordinalgp.core.gaussian import Moments, Posterior, Prior, Sites, condition
 from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
-from ordinalgp.core.linalg import Workspace, square_root
+from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.projections import Projection
 
 Smoothing = Literal["mode", "cavity"]
@@ -29,13 +29,12 @@ class Problem:
 
     def condition(self, sites: Sites) -> Posterior:
         """Posterior under Gaussian sites."""
-        K, A, h = self.K, self.projection, self.prior_mean
-        return condition(K, A, sites, self.counts, h, self.workspace, lambda: self.root)
+        return condition(self.prior, sites)
 
     @cached_property
-    def root(self) -> FloatArray:
-        """Some F with K = F F'."""
-        return square_root(self.K)
+    def prior(self) -> Prior:
+        """The latent Gaussian and its projections."""
+        return Prior(self.K, self.projection, self.counts, self.prior_mean, self.workspace)
 
     def offset(self, f: FloatArray) -> FloatArray:
         """Latent values less their prior mean, (N,)."""

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray
-from ordinalgp.core.gaussian import Moments, Posterior, Sites, condition
+from ordinalgp.core.gaussian import Moments, Posterior, Prior, Sites, condition
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
@@ -88,7 +88,7 @@ class LeastSquaresTask(ExactTask):
         """The latent function given all rows: eqs. (4) and (5) of [Srijith12]_."""
         K = kernel_matrix(self.kernel, self.X)
         h = np.full(len(K), self.prior_mean)
-        return condition(K, self.projection, sites, self.counts, h)
+        return condition(Prior(K, self.projection, self.counts, h), sites)
 
     def left_out(self, posterior: Posterior, sites: Sites) -> Moments:
         """Latent moments of every observation without one copy of itself."""

@@ -10,7 +10,6 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from ordinalgp.metrics import ranks
-from ordinalgp.metrics.fitted import category_proba, model_order
 from ordinalgp.metrics.ranks import label_ranks, probability_ranks, rank_order, weighted_mean
 from ordinalgp.validation.weights import check_weights
 
@@ -251,9 +250,9 @@ class OrdinalScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted ``estimator`` on rows ``X`` with labels ``y``; higher is better."""
-        metric, order = _METRICS[self.metric], model_order(estimator)
+        metric, order = _METRICS[self.metric], ranks.model_order(estimator)
         on_labels = metric in _ON_LABELS
-        predicted = estimator.predict(X) if on_labels else category_proba(estimator, X, order)
+        predicted = estimator.predict(X) if on_labels else ranks.category_proba(estimator, X, order)
         value = metric(y, predicted, categories=order, sample_weight=sample_weight, **self.options)
         return value if metric is weighted_kappa else -value
 

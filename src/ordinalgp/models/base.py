@@ -18,13 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide
 from ordinalgp.persistence import save, saved_as
-from ordinalgp.validation.labels import (
-    Levels,
-    class_positions,
-    encode_known,
-    encode_levels,
-    levels_agree,
-)
+from ordinalgp.validation.labels import Levels, class_positions, encode_levels, levels_agree
 from ordinalgp.validation.options import allows_missing
 from ordinalgp.validation.weights import check_weights
 
@@ -200,7 +194,11 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     ) -> tuple[FloatArray, IntArray, FloatArray]:
         """Inputs, codes and weights of rows that a fitted model is to learn as well."""
         X = self._check_inputs(X, reset=False)
-        codes = encode_known(y, self.categories_)
+        labels = column_or_1d(np.asarray(y), warn=True)
+        # Together with all known levels, since the labels may all be of one level.
+        known = self.categories_.astype(object if labels.dtype == object else None, copy=False)
+        levels = encode_levels(np.concatenate([labels, known]), self.categories_)
+        codes = levels.codes[: len(labels)]
         check_consistent_length(X, codes)
         return X, codes, check_weights(sample_weight, len(X))
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics.fitted import unwrap
+from ordinalgp.metrics.ranks import unwrap
 from ordinalgp.runtime.extras import import_extra
 
 MARKERS = "os^DvPX*<>"

@@ -11,8 +11,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics.fitted import category_proba, unwrap
-from ordinalgp.metrics.ranks import ranks
+from ordinalgp.metrics.ranks import category_proba, ranks, unwrap
 from ordinalgp.plots import base
 from ordinalgp.plots.base import SHADE, Display, colors_of
 from ordinalgp.validation.options import check_option, check_whole

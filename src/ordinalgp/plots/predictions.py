@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.metrics.fitted import category_proba, model_order
-from ordinalgp.metrics.ranks import label_ranks, probability_ranks
+from ordinalgp.metrics.ranks import category_proba, label_ranks, model_order, probability_ranks
 from ordinalgp.plots import base
 from ordinalgp.validation.options import check_option, check_whole
 

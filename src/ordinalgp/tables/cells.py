@@ -1,7 +1,7 @@
 """Tables of cells, numbers or texts; bad cells are named by line and column."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,6 +51,12 @@ class Table:
         columns = {name: values[rows] for name, values in self.columns.items()}
         return replace(self, columns=columns, lines=self.lines[rows])
 
+    def append(self, *tables: "Table") -> "Table":
+        """Return the rows of this table and of others with the same columns."""
+        parts = self, *tables
+        columns = {name: np.concatenate([p.columns[name] for p in parts]) for name in self.columns}
+        return replace(self, columns=columns, lines=np.concatenate([p.lines for p in parts]))
+
     def without(self, names: Iterable[str]) -> "Table":
         """Return the table without some of its columns."""
         gone = set(names)
@@ -69,16 +75,6 @@ class Table:
         return [
             BadCell(int(self.lines[row]), column, reason(cells[row])) for row in np.flatnonzero(bad)
         ]
-
-
-def concatenate(tables: Sequence[Table]) -> Table:
-    """Rows of several tables with the same columns."""
-    first = tables[0]
-    columns = {
-        name: np.concatenate([table.columns[name] for table in tables]) for name in first.columns
-    }
-    lines = np.concatenate([table.lines for table in tables])
-    return Table(columns, lines, first.unit, first.levels)
 
 
 @dataclass(eq=False)

@@ -28,7 +28,6 @@ _MOST_LEVELS = 50  # different values of a target
 _SHOWN_VALUES = 8  # values of a nominal column that a message names
 
 Kind = Literal["number", "nominal"]
-Kinds = dict[str, Kind]
 Labels = tuple[NDArray[Any], list[Any] | None, list[BadCell]]
 Finite = Annotated[float, Axes("", *FINITE)]
 Count = Annotated[int, Axes(low=0)]
@@ -219,9 +218,7 @@ def parse_columns(
         is_number = name in numeric or wrong.sum() < present.sum() / 2
         if is_number and name not in nominal:
             columns[name] = values
-            bad += table.bad_cells(
-                name, wrong, lambda cell: f"{NumberColumn.reason(cell)} (or use --nominal)"
-            )
+            bad += table.bad_cells(name, wrong, _not_a_number)
         else:
             columns[name] = texts(cells)
             if name not in nominal:
@@ -229,12 +226,12 @@ def parse_columns(
     return replace(table, columns=columns), bad
 
 
-def parse_as(table: Table, kinds: Kinds, decimal: str = ".") -> tuple[Table, list[BadCell]]:
-    """Parse columns whose kinds are known; name the cells that hold no number."""
+def parse_as(table: Table, like: Table, decimal: str = ".") -> tuple[Table, list[BadCell]]:
+    """Parse columns into the kinds of a parsed table; name the cells that hold no number."""
     columns: dict[str, NDArray[Any]] = {}
     bad: list[BadCell] = []
-    for name, kind in kinds.items():
-        if kind == "nominal":
+    for name, known in like.columns.items():
+        if known.dtype == object:
             columns[name] = texts(table.columns[name])
             continue
         columns[name], wrong = numbers(table.columns[name], decimal)
@@ -242,20 +239,11 @@ def parse_as(table: Table, kinds: Kinds, decimal: str = ".") -> tuple[Table, lis
     return replace(table, columns=columns), bad
 
 
-def kinds_of(parsed: Table) -> Kinds:
-    """Kind of each column of a parsed table."""
-    return {name: _kind(cells) for name, cells in parsed.columns.items()}
-
-
-def _kind(cells: NDArray[Any]) -> Kind:
-    return "nominal" if cells.dtype == object else "number"
-
-
 def learn(parsed: Table) -> Encoder:
     """Learn the encoding of every column of a parsed table without bad cells."""
     columns: list[Column] = [
         NominalColumn.learn(name, Counter(cells.tolist()))
-        if _kind(cells) == "nominal"
+        if cells.dtype == object
         else NumberColumn.learn(name, cells)
         for name, cells in parsed.columns.items()
     ]

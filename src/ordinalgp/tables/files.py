@@ -21,15 +21,7 @@ from numpy.typing import NDArray
 
 from ordinalgp.runtime.extras import import_extra
 from ordinalgp.runtime.files import whole_file
-from ordinalgp.tables.cells import (
-    BadCell,
-    BadInput,
-    BadRows,
-    Table,
-    cell_text,
-    concatenate,
-    objects,
-)
+from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, cell_text, objects
 
 _SEPARATORS = (",", ";", "\t", "|", " ")
 _PROBE_LINES = 20  # lines that the separator is guessed from
@@ -62,7 +54,7 @@ class TableFile:
         chunks = list(self.chunks(None))
         if not sum(map(len, chunks)):
             raise BadInput(f"{self.path} has no rows that can be used.")
-        return chunks[0] if len(chunks) == 1 else concatenate(chunks)
+        return chunks[0] if len(chunks) == 1 else chunks[0].append(*chunks[1:])
 
     def chunks(self, rows: int | None = 4096) -> Iterator[Table]:
         """Read ``rows`` at a time (None: all), in constant memory."""

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.tables import encoding
-from ordinalgp.tables.cells import BadCell, BadInput, Table, concatenate
-from ordinalgp.tables.encoding import Encoder, Kinds, Labels, NominalColumn, NumberColumn
+from ordinalgp.tables.cells import BadCell, BadInput, Table
+from ordinalgp.tables.encoding import Encoder, Labels, NominalColumn, NumberColumn
 from ordinalgp.tables.files import TableFile, parquet_rows
 
 Say = Callable[[str], None]
@@ -44,25 +44,25 @@ class Source:
         self.check_levels(np.unique(labels).tolist())
         return X, labels, order
 
-    def usable(self, table: Table, kinds: Kinds | None = None) -> Usable:
+    def usable(self, table: Table, like: Table | None = None) -> Usable:
         """Parsed features, labels and order of levels of some rows, without bad ones."""
         labels, order, wrong = self.labels(table)
-        X, misfits = self.features(table, kinds)
+        X, misfits = self.features(table, like)
         keep = self.file.bad.drop(table, wrong + misfits)
         return X.take(keep), labels[keep], order
 
-    def features(self, table: Table, kinds: Kinds | None = None) -> tuple[Table, list[BadCell]]:
+    def features(self, table: Table, like: Table | None = None) -> tuple[Table, list[BadCell]]:
         """Parsed columns without the target and those that are dropped; cells that do not fit.
 
-        The kinds of the columns are found from their cells, unless they are given.
+        The kinds of the columns are found from their cells, or are those of ``like``.
         """
         table.require(self.drop, "--drop names {name}, but the columns are {columns}.")
         X = table.without([self.target, *self.drop])
         if not X.columns:
             raise BadInput(f"There are no columns beside the target {self.target}.")
         decimal = self.file.style.decimal
-        if kinds is not None:
-            return encoding.parse_as(X, kinds, decimal)
+        if like is not None:
+            return encoding.parse_as(X, like, decimal)
         return encoding.parse_columns(X, self.nominal, self.numeric, decimal)
 
     def labels(self, table: Table) -> Labels:
@@ -107,7 +107,7 @@ def sample_rows(file: TableFile, settings: BatchSettings) -> Table:
     rng, kept, keys = np.random.default_rng(0), None, np.empty(0)
     for batch in file.chunks(settings.batch_rows):
         keys = np.concatenate([keys, rng.random(len(batch))])
-        kept = batch if kept is None else concatenate([kept, batch])
+        kept = batch if kept is None else kept.append(batch)
         if len(kept) > settings.sample_rows:
             chosen = np.zeros(len(kept), dtype=bool)
             chosen[np.argpartition(keys, settings.sample_rows)[: settings.sample_rows]] = True
@@ -213,11 +213,10 @@ def encode_file(source: Source, folder: Path, say: Say, settings: BatchSettings)
     sample = sample_rows((quiet if bad.policy == "skip" else source).file, settings)
     order = source.labels(sample)[1]
     parsed = source.features(sample)[0]
-    kinds = encoding.kinds_of(parsed)
     sums = {name: _begin(cells, settings) for name, cells in parsed.columns.items()}
     levels: Counter[Any] = Counter()
     for batch in _timed(source.file.chunks(size), "read", say):
-        X, labels, _ = source.usable(batch, kinds)
+        X, labels, _ = source.usable(batch, parsed)
         levels.update(labels.tolist())
         for name, column in sums.items():
             column.add(X.columns[name])
@@ -225,10 +224,10 @@ def encode_file(source: Source, folder: Path, say: Say, settings: BatchSettings)
     encoder = Encoder(tuple(column.column(name) for name, column in sums.items()))
     found = np.array(sorted(levels))
     counts = np.array([levels[level] for level in found.tolist()])
-    X, labels, _ = quiet.usable(sample, kinds)
+    X, labels, _ = quiet.usable(sample, parsed)
     rows = encoder.encode(X)[0]
     encoded = EncodedFile(encoder, order, found, counts, rows, labels, folder, size)
-    _write(quiet, encoded, kinds, say)
+    _write(quiet, encoded, parsed, say)
     return encoded
 
 
@@ -238,11 +237,11 @@ def _begin(cells: NDArray[Any], settings: BatchSettings) -> NumberSums | TextCou
     return NumberSums(float(np.median(cells[np.isfinite(cells)])))
 
 
-def _write(source: Source, encoded: EncodedFile, kinds: Kinds, say: Say) -> None:
+def _write(source: Source, encoded: EncodedFile, like: Table, say: Say) -> None:
     folder = encoded.folder
     with (folder / "X.bin").open("wb") as X_file, (folder / "y.bin").open("wb") as y_file:
         for batch in _timed(source.file.chunks(encoded.batch_rows), "encoded", say):
-            X, labels, _ = source.usable(batch, kinds)
+            X, labels, _ = source.usable(batch, like)
             X_file.write(np.ascontiguousarray(encoded.encoder.encode(X)[0]).data)
             y_file.write(np.searchsorted(encoded.levels, labels).astype(np.int16).data)
 

@@ -43,13 +43,6 @@ def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
     return Levels(ranked, classes, codes)
 
 
-def encode_known(y: Any, categories: NDArray[Any]) -> IntArray:
-    """Codes of labels among known ``categories``; they may all be of one level."""
-    labels = column_or_1d(np.asarray(y), warn=True)
-    known = categories.astype(object if labels.dtype == object else None, copy=False)
-    return encode_levels(np.concatenate([labels, known]), categories).codes[: len(labels)]
-
-
 def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     """Place of each of ``classes`` in ``categories``, by value; -1 where it has none."""
     rank = {level: place for place, level in enumerate(categories.tolist())}
