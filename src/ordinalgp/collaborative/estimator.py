@@ -12,13 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.collaborative import hierarchy
 from ordinalgp.collaborative.model import RatingsModel
-from ordinalgp.collaborative.ratings import (
-    Ratings,
-    check_known,
-    check_same_length,
-    read_ids,
-    read_own_ratings,
-)
+from ordinalgp.collaborative.ratings import Ratings, check_same_length, read_ids, read_own_ratings
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.decisions import decide
@@ -214,19 +208,10 @@ class CollaborativeOrdinalGP(BaseEstimator):
         own = [data.by == j for j in range(len(data.rater_ids))]
         alone = [hierarchy.Rater(data.index[rows], y[rows], shared.center) for rows in own]
         found = self._maximise(hierarchy.EMState(base, alone, shared))
-        return RatingsModel(
-            levels.categories,
-            levels.classes,
-            data.item_ids,
-            data.rater_ids,
-            base,
-            found.prior,
-            covariance,
-            found.shared,
-            np.array(found.objectives).T,
-            found.converged,
-            tuple(found.raters),
-        )
+        names = levels.categories, levels.classes, data.item_ids, data.rater_ids
+        priors, paths = (base, found.prior, covariance), np.array(found.objectives).T
+        raters = found.shared, paths, found.converged, tuple(found.raters)
+        return RatingsModel(*names, *priors, *raters)
 
     def _shared(self, data: Ratings, K: FloatArray) -> hierarchy.RaterDistribution:
         """Distribution of the raters' parameters around a typical rater, at the start."""
@@ -312,10 +297,6 @@ class CollaborativeOrdinalGP(BaseEstimator):
         self._check_for_levels(len(result.categories))
         self._keep(result)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a result."""
-        return hasattr(self, "_result")
-
     @property
     def raters_(self) -> NDArray[Any]:
         """Ids of all raters."""
@@ -337,10 +318,8 @@ class CollaborativeOrdinalGP(BaseEstimator):
 
     def _places(self, raters: Any) -> IntArray:
         """Places of known raters."""
-        who = read_ids(raters, "raters")
-        places = self._result.rater_ids.places(who)
-        check_known(who, places, "rater", "Add it with add_rater, or fit again with its ratings.")
-        return places
+        remedy = "Add it with add_rater, or fit again with its ratings."
+        return self._result.rater_ids.known(read_ids(raters, "raters"), "rater", remedy)
 
     def latent_mean_and_variance(
         self, raters: Any, items: Any, item_features: Any = None

@@ -15,7 +15,7 @@ G is twice the slope of the log evidence in K: EM climbs along it, measured by K
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Annotated, Any, Self
 
@@ -39,6 +39,7 @@ from ordinalgp.runtime.progress import Progress, Report, silent
 _MAX_TASKS = 64
 _M_STEP_ITERATIONS = 4  # of L-BFGS-B per M-step; the next E-step moves the cavities anyway
 _NEWTON_STEP_LENGTHS = (1.0, 0.5, 0.25, 0.125)  # tried until the objective rises
+_SITE_TOL = 1e-6  # of the inference for one rater, in posterior standard deviations
 _SMALLEST_GAIN = 1e-10  # expected gain in log probability that rounding may hide
 
 saved_as("likelihood.gaussian")(Gaussian)
@@ -183,15 +184,9 @@ class Prior:
     def check(self) -> None:
         """Raise ValueError unless the covariance is symmetric and, but for rounding, definite."""
         K, nugget = self.covariance, 1e-8 * float(np.max(np.diagonal(self.covariance)))
-
-        def build() -> FloatArray:
-            raised = K.copy()
-            raised.flat[:: len(K) + 1] += nugget
-            return raised
-
         if not np.max(np.abs(K - K.T)) <= abs(nugget):
             raise ValueError("the covariance of the items is not symmetric")
-        lower_factor(build)
+        lower_factor(lambda: K + nugget * np.eye(len(K)))
 
     def restricted(self, index: IntArray) -> "Prior":
         """The prior of some items."""
@@ -252,17 +247,6 @@ class Rater:
         return self.problem(prior).condition(sites)
 
 
-@dataclass(frozen=True)
-class InferenceLimits:
-    """Largest number of sweeps, and tolerance, of the inference for one rater."""
-
-    max_sweeps: int = 100
-    tol: float = 1e-6
-
-
-DEFAULT_LIMITS = InferenceLimits()
-
-
 @dataclass(eq=False)
 class ExpectationSums:
     """Sums over a group of raters that the M-step needs: m^2 numbers for any number of raters."""
@@ -285,36 +269,27 @@ class ExpectationSums:
 
     def add(self, other: "ExpectationSums") -> None:
         """Add the sums over other raters."""
-        self.value += other.value
-        self.bound += other.bound
-        self.weights += other.weights
-        self.slope += other.slope
-        self.n_failed += other.n_failed
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
 
 
 def infer_rater(
-    prior: Prior, rater: Rater, shared: RaterDistribution, limits: InferenceLimits
+    prior: Prior, rater: Rater, shared: RaterDistribution, site_tol: float
 ) -> tuple[Problem, Approximation]:
-    """E-step of one rater."""
+    """E-step of one rater; inference stops when no site moves further than ``site_tol``."""
     problem = rater.problem(prior)
     sites = shared.first_sites(problem, rater.sites)
-    found = infer(
-        problem,
-        smoothing="cavity",
-        start=None if sites is None else Start(sites, np.zeros(len(sites.tau))),
-        max_sweeps=limits.max_sweeps,
-        tol=limits.tol,
-    )
-    return problem, found
+    start = None if sites is None else Start(sites, np.zeros(len(sites.tau)))
+    return problem, infer(problem, smoothing="cavity", start=start, tol=site_tol)
 
 
 def _group_expectation(
-    prior: Prior, raters: Sequence[Rater], shared: RaterDistribution, limits: InferenceLimits
+    prior: Prior, raters: Sequence[Rater], shared: RaterDistribution, site_tol: float
 ) -> tuple[ExpectationSums, list[tuple[Sites, Any]]]:
     """Sums over some raters; their sites and next likelihoods."""
     sums, own = ExpectationSums.zeros(len(prior.mean)), []
     for rater in raters:
-        problem, found = infer_rater(prior, rater, shared, limits)
+        problem, found = infer_rater(prior, rater, shared, site_tol)
         weights = found.posterior.weights
         slope = LowRankMinusMatrix.of(found.posterior.upper_inverse(), weights).full()
         sums.weights[rater.index] += weights
@@ -330,7 +305,7 @@ def expectation(
     prior: Prior,
     raters: Sequence[Rater],
     shared: RaterDistribution,
-    limits: InferenceLimits,
+    site_tol: float,
     parallel: Parallel,
 ) -> tuple[ExpectationSums, list[Rater], list[Any]]:
     """E-step of all raters: sums, raters with their sites, and everyone's next likelihood.
@@ -343,7 +318,7 @@ def expectation(
     todo, width = iter(groups), effective_n_jobs(parallel.n_jobs)
     while wave := list(islice(todo, width)):
         jobs = (
-            delayed(_group_expectation)(prior, [raters[j] for j in group], shared, limits)
+            delayed(_group_expectation)(prior, [raters[j] for j in group], shared, site_tol)
             for group in wave
         )
         for group, (some, own) in zip(wave, parallel(jobs), strict=True):
@@ -392,7 +367,7 @@ def learn(
     *,
     max_iter: int,
     tol: float,
-    limits: InferenceLimits = DEFAULT_LIMITS,
+    site_tol: float = _SITE_TOL,
     n_jobs: int | None = None,
     report: Report = silent,
 ) -> EMState:
@@ -406,7 +381,7 @@ def learn(
     begin, iteration, best = time.perf_counter(), 0, None
     with Parallel(n_jobs=n_jobs) as parallel:
         while True:
-            sums, updated, own = expectation(now.prior, now.raters, now.shared, limits, parallel)
+            sums, updated, own = expectation(now.prior, now.raters, now.shared, site_tol, parallel)
             now = now.after_e_step(sums, updated, hyperprior)
             value = now.objectives[-1][0]
             gain = value - best.objectives[-1][0] if best else np.inf
@@ -427,7 +402,7 @@ def fit_rater(
     rater: Rater,
     shared: RaterDistribution,
     tol: float,
-    limits: InferenceLimits = DEFAULT_LIMITS,
+    site_tol: float = _SITE_TOL,
     max_iter: int = 50,
 ) -> Rater:
     """Fit one rater's sites and parameters, with the prior and all other raters fixed.
@@ -437,7 +412,7 @@ def fit_rater(
     """
     n = len(rater.index)
     for iteration in range(max_iter + 1):
-        problem, found = infer_rater(prior, rater, shared, limits)
+        problem, found = infer_rater(prior, rater, shared, site_tol)
         rater = replace(rater, sites=found.sites)
         new = shared.single_step(problem, found)
         shift = new.theta - rater.likelihood.theta

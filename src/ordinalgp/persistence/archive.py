@@ -13,9 +13,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp.persistence.codec import NPY_KINDS
 from ordinalgp.persistence.registry import Refused
 
+NPY_KINDS = "biufUSMm"
+"""kinds of arrays that .npy files hold without pickle"""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Bytes that a file may unpack to: so many in any case, and so many for each of its own.
 _FREE_BYTES, _BYTES_PER_BYTE = 64 * 2**20, 100
@@ -70,13 +71,9 @@ class _BoundedFile:
             raise zipfile.BadZipFile("an address in it leads out of the file")
         return self.file.seek(place, whence)
 
-    def tell(self) -> int:
-        """Place of the next byte."""
-        return self.file.tell()
-
-    def seekable(self) -> bool:
-        """Whether the file has places."""
-        return self.file.seekable()
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the file's own."""
+        return getattr(self.file, name)
 
 
 @dataclass(frozen=True, eq=False)
