@@ -37,8 +37,7 @@ class LevelRows:
     @property
     def codes(self) -> IntArray:
         """Place of each observation's level in ``observed``."""
-        places: IntArray = np.searchsorted(self.observed, self.rows.codes)
-        return places
+        return np.asarray(np.searchsorted(self.observed, self.rows.codes))
 
     def thresholds(self, cuts: FloatArray) -> FloatArray:
         """Cuts between all levels from those between observed ones; absent levels get no room."""
@@ -120,8 +119,7 @@ class CutClassifier(LevelClassifier):
             Larger values belong to higher levels.
         """
         check_is_fitted(self)
-        found: FloatArray = self._result.model.latent(self._check_inputs(X, reset=False))
-        return found
+        return np.asarray(self._result.model.latent(self._check_inputs(X, reset=False)))
 
     def _predicted_ranks(self, X: Any) -> IntArray:
         # Not a search: margins that are fixed one by one need not be in order.

@@ -398,8 +398,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         proba = self.category_proba(raters, items, item_features)
         if len(proba) == 0:
             return self.categories_[:0]
-        levels: NDArray[Any] = self.categories_[decide(proba, self.decision)]
-        return levels
+        return np.asarray(self.categories_[decide(proba, self.decision)])
 
     def expected_rating(self, raters: Any, items: Any, item_features: Any = None) -> FloatArray:
         """Mean of the predicted levels as numbers (named levels count 0, 1, ...).

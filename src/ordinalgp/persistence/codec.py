@@ -285,11 +285,8 @@ def _check_shape(
     kind: str, shape: tuple[int, ...], mark: Axes, kinds: str, at: str, lengths: Lengths
 ) -> None:
     words = mark.names.split()
-    agree = len(words) == len(shape)
-    agree = agree and [lengths.setdefault(*pair) for pair in zip(words, shape, strict=True)] == [
-        *shape
-    ]
-    if kind not in kinds or not agree:
+    known = [lengths.setdefault(*pair) for pair in zip(words, shape, strict=False)]
+    if kind not in kinds or len(words) != len(shape) or known != list(shape):
         raise ValueError(f"{at} has kind {kind} and shape {shape}")
 
 

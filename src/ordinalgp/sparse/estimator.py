@@ -60,8 +60,7 @@ class SparseModel:
     @property
     def relevant(self) -> IntArray:
         """Inputs whose basis functions are in the model."""
-        inputs: IntArray = self.candidates[self.basis.index]
-        return inputs
+        return np.asarray(self.candidates[self.basis.index])
 
     def latent(self, X: FloatArray) -> Moments:
         """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
