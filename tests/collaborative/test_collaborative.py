@@ -455,7 +455,7 @@ def ids(fields, name):
         (lambda fields, _: ids(fields, "items").pop(), "ids, begins"),
         (lambda fields, _: ids(fields, "items").__setitem__(0, ["list"]), "unhashable"),
         (lambda fields, _: fields["shared"].update(tag="poisson"), "'poisson' is unknown"),
-        (lambda fields, _: fields.update(shared=fields["prior"]), "shared is not what it must be"),
+        (lambda fields, _: fields.update(shared=fields["items"]), "shared is not what it must be"),
         (lambda fields, _: fields["shared"]["fields"].pop("strength"), "unknown: .'strength'"),
     ],
 )

@@ -58,7 +58,7 @@ def shared(kind, strength=0.0):
 
 def run(prior, raters, model, hyperprior, **options):
     settings = {"max_iter": 40, "tol": 0.0, "site_tol": SITE_TOL} | options
-    return learn(EMState(prior, raters, model), hyperprior, **settings)
+    return learn(EMState(prior, raters, model, hyperprior), **settings)
 
 
 def path(found):
@@ -78,7 +78,7 @@ def bound_path(found):
 def test_the_m_step_is_the_literal_sum(kind, for_mean, for_covariance, rng):
     prior, base, raters = some_prior(rng), some_prior(rng), some_ratings(rng, kind)
     model = shared(kind)
-    sums, visited, _ = expectation(prior, raters, model, SITE_TOL, Parallel())
+    sums, visited, _ = expectation(EMState(prior, raters, model), SITE_TOL, Parallel())
     posteriors = []
     for rater in visited:
         sites = rater.sites
@@ -154,7 +154,7 @@ def test_the_hyperprior_is_normal_inverse_wishart(rng):
 def test_the_sums_are_slopes_of_the_direct_likelihood(rng):
     """Central differences of the literal likelihood in mean and covariance."""
     prior, raters = some_prior(rng), some_ratings(rng, "gaussian")
-    sums, *_ = expectation(prior, raters, shared("gaussian"), SITE_TOL, Parallel())
+    sums, *_ = expectation(EMState(prior, raters, shared("gaussian")), SITE_TOL, Parallel())
     pairs, noises = [(r.index, r.y) for r in raters], [r.likelihood.noise for r in raters]
     h, K = prior.mean, prior.covariance
     tilt = rng.normal(size=K.shape)

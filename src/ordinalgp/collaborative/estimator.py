@@ -207,7 +207,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         base = hierarchy.Prior(np.full(len(K), mean), K)
         own = [data.by == j for j in range(len(data.rater_ids))]
         alone = [hierarchy.Rater(data.index[rows], y[rows], shared.center) for rows in own]
-        found = self._maximise(hierarchy.EMState(base, alone, shared))
+        found = self._maximise(hierarchy.EMState(base, alone, shared, self._hyperprior(base)))
         names = levels.categories, levels.classes, data.item_ids, data.rater_ids
         priors, paths = (base, found.prior, covariance), np.array(found.objectives).T
         raters = found.shared, paths, found.converged, tuple(found.raters)
@@ -222,21 +222,19 @@ class CollaborativeOrdinalGP(BaseEstimator):
         typical = OrdinalProbit.from_counts(data.counts, 1.0, variance)
         return hierarchy.SharedThresholds(typical, strength)
 
-    def _maximise(self, start: hierarchy.EMState) -> hierarchy.EMState:
-        """Run EM, and warn where it or the inference did not converge."""
-        smoothing, base, hyperprior = self.covariance_smoothing, start.prior, None
+    def _hyperprior(self, base: hierarchy.Prior) -> hierarchy.Hyperprior | None:
+        """Virtual raters around the prior at the start; None where that one is kept."""
+        if self.prior == "fixed":
+            return None
+        smoothing = self.covariance_smoothing
         if smoothing is None:
             smoothing = _COVARIANCE_SMOOTHING_PER_ITEM * len(base.mean)
-        if self.prior == "learned":
-            hyperprior = hierarchy.Hyperprior(base, self.mean_smoothing, smoothing)
-        found = hierarchy.learn(
-            start,
-            hyperprior,
-            max_iter=int(self.max_iter),
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-            report=reporter(self.verbose),
-        )
+        return hierarchy.Hyperprior(base, self.mean_smoothing, smoothing)
+
+    def _maximise(self, start: hierarchy.EMState) -> hierarchy.EMState:
+        """Run EM, and warn where it or the inference did not converge."""
+        limits, report = (int(self.max_iter), self.tol), reporter(self.verbose)
+        found = hierarchy.learn(start, *limits, n_jobs=self.n_jobs, report=report)
         n_iter = len(found.objectives) - 1
         if not found.converged and n_iter > 0:
             gain = found.objectives[-1][0] - found.objectives[-2][0]
@@ -396,8 +394,6 @@ class CollaborativeOrdinalGP(BaseEstimator):
             Levels, of the kind that ``fit`` was given.
         """
         proba = self.category_proba(raters, items, item_features)
-        if len(proba) == 0:
-            return self.categories_[:0]
         return np.asarray(self.categories_[decide(proba, self.decision)])
 
     def expected_rating(self, raters: Any, items: Any, item_features: Any = None) -> FloatArray:

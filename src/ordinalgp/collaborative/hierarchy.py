@@ -121,8 +121,6 @@ class SharedThresholds:
 
     def with_center_of(self, likelihoods: list[OrdinalProbit]) -> Self:
         """Centre at the mean of the raters' theta, with the noise kept at 1."""
-        if self.strength == 0.0:
-            return self
         theta = np.mean([likelihood.theta for likelihood in likelihoods], axis=0)
         theta[0] = 0.0
         return replace(self, center=self.center.clone_with_theta(theta))
@@ -161,8 +159,6 @@ class SharedNoise:
 
     def with_center_of(self, likelihoods: list[Gaussian]) -> Self:
         """Centre at the harmonic mean of the raters' noise variances."""
-        if self.strength == 0.0:
-            return self
         precision = np.mean([likelihood.noise**-2.0 for likelihood in likelihoods])
         return replace(self, center=Gaussian(float(precision**-0.5)))
 
@@ -187,10 +183,6 @@ class Prior:
         if not np.max(np.abs(K - K.T)) <= abs(nugget):
             raise ValueError("the covariance of the items is not symmetric")
         lower_factor(lambda: K + nugget * np.eye(len(K)))
-
-    def restricted(self, index: IntArray) -> "Prior":
-        """The prior of some items."""
-        return Prior(self.mean[index], self.covariance[np.ix_(index, index)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,8 +230,9 @@ class Rater:
 
     def problem(self, prior: Prior) -> Problem:
         """The rater's inference problem, in the space of its own ratings."""
-        own, n = prior.restricted(self.index), len(self.index)
-        return Problem(own.covariance, Identity(n), self.y, self.likelihood, np.ones(n), own.mean)
+        own, n = self.index, len(self.index)
+        K, mean = prior.covariance[np.ix_(own, own)], prior.mean[own]
+        return Problem(K, Identity(n), self.y, self.likelihood, np.ones(n), mean)
 
     def posterior(self, prior: Prior) -> Posterior:
         """Posterior of the rated items under the sites found before."""
@@ -301,17 +294,47 @@ def _group_expectation(
     return sums, own
 
 
+@dataclass(frozen=True, eq=False)
+class EMState:
+    """State of EM: prior, raters, the distribution of their parameters, and the objectives."""
+
+    prior: Prior
+    raters: Sequence[Rater]
+    shared: RaterDistribution
+    hyperprior: Hyperprior | None = None
+    """of the prior; None: the prior stays as it is"""
+    objectives: tuple[tuple[float, float, float], ...] = ()
+    """penalised log evidence, log evidence and its lower bound at every iteration"""
+    n_failed: int = 0
+    """raters whose inference did not converge"""
+    converged: bool = False
+
+    def after_e_step(self, sums: ExpectationSums, raters: Sequence[Rater]) -> Self:
+        """The state with the raters' new sites, and the objectives there."""
+        penalty = sum(self.shared.log_density(rater.likelihood) for rater in raters)
+        penalty += self.hyperprior.log_density(self.prior) if self.hyperprior else 0.0
+        objectives = (*self.objectives, (sums.value + penalty, sums.value, sums.bound))
+        return replace(self, raters=raters, objectives=objectives, n_failed=sums.n_failed)
+
+    def after_m_step(self, sums: ExpectationSums, likelihoods: list[Any]) -> Self:
+        """The state with new likelihoods, their new centre, and a new prior."""
+        pairs = zip(self.raters, likelihoods, strict=True)
+        raters = [replace(rater, likelihood=likelihood) for rater, likelihood in pairs]
+        hyper, prior = self.hyperprior, self.prior
+        prior = hyper.mode(prior, sums, len(raters)) if hyper else prior
+        shared = self.shared  # without strength its centre stays
+        shared = shared.with_center_of(likelihoods) if shared.strength > 0.0 else shared
+        return replace(self, prior=prior, raters=raters, shared=shared)
+
+
 def expectation(
-    prior: Prior,
-    raters: Sequence[Rater],
-    shared: RaterDistribution,
-    site_tol: float,
-    parallel: Parallel,
+    now: EMState, site_tol: float, parallel: Parallel
 ) -> tuple[ExpectationSums, list[Rater], list[Any]]:
     """E-step of all raters: sums, raters with their sites, and everyone's next likelihood.
 
     Only as many groups as there are workers run at a time, so that few (m, m) sums are in memory.
     """
+    prior, raters, shared = now.prior, now.raters, now.shared
     order = np.argsort([-len(rater.index) for rater in raters], kind="stable")
     groups = [order[place::_MAX_TASKS] for place in range(min(_MAX_TASKS, len(raters)))]
     sums, found = ExpectationSums.zeros(len(prior.mean)), dict[int, tuple[Sites, Any]]()
@@ -328,45 +351,11 @@ def expectation(
     return sums, updated, [found[j][1] for j in range(len(raters))]
 
 
-@dataclass(frozen=True, eq=False)
-class EMState:
-    """State of EM: prior, raters, the distribution of their parameters, and the objectives."""
-
-    prior: Prior
-    raters: Sequence[Rater]
-    shared: RaterDistribution
-    objectives: tuple[tuple[float, float, float], ...] = ()
-    """penalised log evidence, log evidence and its lower bound at every iteration"""
-    n_failed: int = 0
-    """raters whose inference did not converge"""
-    converged: bool = False
-
-    def after_e_step(
-        self, sums: ExpectationSums, raters: Sequence[Rater], hyperprior: Hyperprior | None
-    ) -> Self:
-        """The state with the raters' new sites, and the objectives there."""
-        penalty = sum(self.shared.log_density(rater.likelihood) for rater in raters)
-        penalty += hyperprior.log_density(self.prior) if hyperprior else 0.0
-        objectives = (*self.objectives, (sums.value + penalty, sums.value, sums.bound))
-        return replace(self, raters=raters, objectives=objectives, n_failed=sums.n_failed)
-
-    def after_m_step(
-        self, sums: ExpectationSums, likelihoods: list[Any], hyperprior: Hyperprior | None
-    ) -> Self:
-        """The state with new likelihoods, their new centre, and a new prior."""
-        pairs = zip(self.raters, likelihoods, strict=True)
-        raters = [replace(rater, likelihood=likelihood) for rater, likelihood in pairs]
-        prior = hyperprior.mode(self.prior, sums, len(raters)) if hyperprior else self.prior
-        shared = self.shared.with_center_of(likelihoods)
-        return replace(self, prior=prior, raters=raters, shared=shared)
-
-
 def learn(
     now: EMState,
-    hyperprior: Hyperprior | None,
-    *,
     max_iter: int,
     tol: float,
+    *,
     site_tol: float = _SITE_TOL,
     n_jobs: int | None = None,
     report: Report = silent,
@@ -374,15 +363,14 @@ def learn(
     """Alternate E- and M-steps until the objective gains less than ``tol`` per rating.
 
     The objective is the summed log evidence plus the log densities of the prior and of the
-    raters' own parameters. Without a hyperprior the prior stays as it is. Iteration 0 is the
-    start.
+    raters' own parameters. Iteration 0 is the start.
     """
     enough = tol * sum(len(rater.index) for rater in now.raters)
     begin, iteration, best = time.perf_counter(), 0, None
     with Parallel(n_jobs=n_jobs) as parallel:
         while True:
-            sums, updated, own = expectation(now.prior, now.raters, now.shared, site_tol, parallel)
-            now = now.after_e_step(sums, updated, hyperprior)
+            sums, updated, own = expectation(now, site_tol, parallel)
+            now = now.after_e_step(sums, updated)
             value = now.objectives[-1][0]
             gain = value - best.objectives[-1][0] if best else np.inf
             done = bool(gain < 0.0 or gain <= enough or iteration >= max_iter)
@@ -393,7 +381,7 @@ def learn(
             best = replace(now, converged=bool(gain <= enough))
             if done:
                 return best
-            now = now.after_m_step(sums, own, hyperprior)
+            now = now.after_m_step(sums, own)
             iteration += 1
 
 

@@ -61,11 +61,6 @@ class Sweeps(ABC):
 
     rows: Any
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.rows.n_rows
-
     @abstractmethod
     def run(self, sweep: Sweep) -> SweepSums:
         """Move all sites by one sweep, and sum over them."""
@@ -138,14 +133,15 @@ class LocalSweeps(Sweeps):
 
     def _stored(self, found: Iterable[Any], slots: list[Slot]) -> Iterator[SweepSums]:
         """Store the sites of each job, and report now and then how far the pass has come."""
-        began = last = time.perf_counter()
+        began, n = time.perf_counter(), self.rows.n_rows
+        last = began
         for place, (sites, sums) in enumerate(found):
             if sites is not None:
                 self.store.put(slots[place], sites)
             if (now := time.perf_counter()) - last >= self.report_seconds:
                 last, done, seconds = now, slots[place].stop, max(now - began, 1e-9)
-                text = f"{done:,} of {self.n_rows:,} rows, {done / seconds:,.0f} rows/s"
-                self.report(Progress("pass", done, self.n_rows, None, seconds, text))
+                text = f"{done:,} of {n:,} rows, {done / seconds:,.0f} rows/s"
+                self.report(Progress("pass", done, n, None, seconds, text))
             yield sums
 
     def _jobs(self, sweep: Sweep, slots: list[Slot]) -> Iterator[Any]:
@@ -280,7 +276,7 @@ class PassRunner:
 
     def _promises_nothing(self, found: PassResult, state: PassState) -> bool:
         """Whether a further pass would gain too little for the number of rows."""
-        n, limits = self.sweeps.n_rows, self.settings
+        n, limits = self.sweeps.rows.n_rows, self.settings
         many = n > limits.many_rows_per_point * len(found.posterior.mean)
         enough = limits.promise if many else limits.promise_few_rows
         idle = self.learn and state.idle(limits.idle_gain * n, limits.patience)
@@ -293,7 +289,7 @@ class PassRunner:
         self.store.save(theta=task.theta, unit=unit, Z=task.Z, **found, **asdict(state))
 
     def _report(self, number: int, found: PassResult, seconds: float, done: bool) -> None:
-        n, value = self.sweeps.n_rows, float(found.value)
+        n, value = self.sweeps.rows.n_rows, float(found.value)
         speed, gain = n / max(seconds, 1e-9), found.promise / n
         text = f"{n:,} rows, {speed:,.0f} rows/s, to gain {gain:.1e} per row"
         self.report(Progress("pass", number + 1, None, value, seconds, text, done))
