@@ -11,7 +11,6 @@ from tests.reference import collaborative_em as literal
 from ordinalgp.collaborative.hierarchy import (
     EMState,
     Hyperprior,
-    InferenceLimits,
     Prior,
     Rater,
     SharedNoise,
@@ -24,7 +23,7 @@ from ordinalgp.collaborative.hierarchy import (
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.objectives import ep_evidence
 
-LIMITS = InferenceLimits(100, 1e-8)
+SITE_TOL = 1e-8
 M, N = 7, 9
 
 
@@ -58,8 +57,8 @@ def shared(kind, strength=0.0):
 
 
 def run(prior, raters, model, hyperprior, **options):
-    settings = {"max_iter": 40, "tol": 0.0, "limits": LIMITS} | options
-    return learn(EMState(prior, raters, model), hyperprior, **settings)
+    settings = {"max_iter": 40, "tol": 0.0, "site_tol": SITE_TOL} | options
+    return learn(EMState(prior, raters, model, hyperprior), **settings)
 
 
 def path(found):
@@ -79,7 +78,7 @@ def bound_path(found):
 def test_the_m_step_is_the_literal_sum(kind, for_mean, for_covariance, rng):
     prior, base, raters = some_prior(rng), some_prior(rng), some_ratings(rng, kind)
     model = shared(kind)
-    sums, visited, _ = expectation(prior, raters, model, LIMITS, Parallel())
+    sums, visited, _ = expectation(EMState(prior, raters, model), SITE_TOL, Parallel())
     posteriors = []
     for rater in visited:
         sites = rater.sites
@@ -155,7 +154,7 @@ def test_the_hyperprior_is_normal_inverse_wishart(rng):
 def test_the_sums_are_slopes_of_the_direct_likelihood(rng):
     """Central differences of the literal likelihood in mean and covariance."""
     prior, raters = some_prior(rng), some_ratings(rng, "gaussian")
-    sums, *_ = expectation(prior, raters, shared("gaussian"), LIMITS, Parallel())
+    sums, *_ = expectation(EMState(prior, raters, shared("gaussian")), SITE_TOL, Parallel())
     pairs, noises = [(r.index, r.y) for r in raters], [r.likelihood.noise for r in raters]
     h, K = prior.mean, prior.covariance
     tilt = rng.normal(size=K.shape)
@@ -176,7 +175,7 @@ def test_the_covariance_stays_positive_definite(kind, strength, rng):
     options = {
         "max_iter": 200 if kind == "gaussian" else 100,
         "tol": -np.inf,
-        "limits": InferenceLimits(),
+        "site_tol": 1e-6,
     }
     found = run(prior, raters, shared(kind, 2.0), hyperprior, **options)
     assert len(path(found)) > (150 if kind == "gaussian" else 20)
@@ -210,7 +209,7 @@ def test_tiny_ordinal_cases_match_box_probabilities(rng):
 def test_the_ordinal_objective_settles(rng):
     prior, raters = some_prior(rng), some_ratings(rng, "ordinal", n=8)
     model, hyperprior = shared("ordinal", 2.0), Hyperprior(prior, 1.0, 7.0)
-    options = {"max_iter": 100, "tol": 1e-5, "limits": InferenceLimits()}
+    options = {"max_iter": 100, "tol": 1e-5, "site_tol": 1e-6}
     found = run(prior, raters, model, hyperprior, **options)
     assert found.converged
     assert found.n_failed == 0
@@ -222,11 +221,13 @@ def test_the_ordinal_objective_settles(rng):
 def test_own_thresholds_end_where_the_evidence_is_flat(rng):
     prior, model = some_prior(rng), shared("ordinal", 1.0)
     rater = Rater(np.arange(M), np.array([0, 1, 2, 3, 2, 1, 2]), model.center)
-    theta = fit_rater(prior, rater, model, tol=1e-13, limits=LIMITS, max_iter=500).likelihood.theta
+    theta = fit_rater(
+        prior, rater, model, tol=1e-13, site_tol=SITE_TOL, max_iter=500
+    ).likelihood.theta
 
     def objective(theta):
         link = model.center.clone_with_theta(theta)
-        problem, found = infer_rater(prior, Rater(rater.index, rater.y, link), model, LIMITS)
+        problem, found = infer_rater(prior, Rater(rater.index, rater.y, link), model, SITE_TOL)
         return ep_evidence(problem, found).value + model.log_density(link)
 
     slopes = [(objective(theta + 1e-4 * e) - objective(theta - 1e-4 * e)) / 2e-4 for e in np.eye(4)]
@@ -242,7 +243,7 @@ def test_few_ratings_stay_near_the_others(kind, rng):
     def distance(n):
         y = np.full(n, 3) if kind == "ordinal" else 4.0 * (-1.0) ** np.arange(n)
         found = fit_rater(
-            prior, Rater(np.arange(n), y, model.center), model, tol=1e-9, limits=LIMITS
+            prior, Rater(np.arange(n), y, model.center), model, tol=1e-9, site_tol=SITE_TOL
         )
         return -model.log_density(found.likelihood)
 
@@ -286,12 +287,12 @@ def test_a_rater_alone_settles_at_the_maximum_of_its_penalised_evidence(n, stren
 
     def objective(theta):
         at = Rater(rater.index, rater.y, model.center.clone_with_theta(theta))
-        problem, found = infer_rater(prior, at, model, LIMITS)
+        problem, found = infer_rater(prior, at, model, SITE_TOL)
         return ep_evidence(problem, found).value + model.log_density(at.likelihood)
 
     start = model.center.theta
     options = {"xatol": 1e-4, "fatol": 1e-7, "maxiter": 250}
     best = minimize(lambda theta: -objective(theta), start, method="Nelder-Mead", options=options)
-    found = fit_rater(prior, rater, model, tol=1e-4, limits=InferenceLimits())
+    found = fit_rater(prior, rater, model, tol=1e-4)
     assert objective(found.likelihood.theta) > -best.fun - 3e-4 * n
     assert objective(start) < -best.fun - 1e-3 * n  # there was something to gain

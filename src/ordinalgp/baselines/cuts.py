@@ -14,7 +14,6 @@ from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.exact import check_finite, check_rows
 from ordinalgp.models.training_rows import NumberedRows, numbered_rows
 from ordinalgp.validation.options import check_kernel, check_limit
-from ordinalgp.validation.weights import check_weights
 
 _PREDICT_BLOCK = 2**22  # numbers in one block of kernel values: 32 MB
 _EXACT_ROWS, _AUTO_RANK = 2000, 1000
@@ -38,8 +37,7 @@ class LevelRows:
     @property
     def codes(self) -> IntArray:
         """Place of each observation's level in ``observed``."""
-        places: IntArray = np.searchsorted(self.observed, self.rows.codes)
-        return places
+        return np.asarray(np.searchsorted(self.observed, self.rows.codes))
 
     def thresholds(self, cuts: FloatArray) -> FloatArray:
         """Cuts between all levels from those between observed ones; absent levels get no room."""
@@ -91,9 +89,7 @@ class CutClassifier(LevelClassifier):
         check_limit("rank", self.rank)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
-        X = self._check_inputs(X, reset=True)
-        levels = self._encode(X, y, classes)
-        weights = check_weights(sample_weight, len(X), levels.codes)
+        X, levels, weights = self._check_rows(X, y, sample_weight, classes)
         kernel = gaussian_kernel(X.shape[1]) if self.kernel is None else self.kernel
         kernel = kernel.clone_with_theta(kernel.theta)
         if kernel(X[:1])[0, 0] != kernel(X[:1], X[:1])[0, 0]:
@@ -123,8 +119,7 @@ class CutClassifier(LevelClassifier):
             Larger values belong to higher levels.
         """
         check_is_fitted(self)
-        found: FloatArray = self._result.model.latent(self._check_inputs(X, reset=False))
-        return found
+        return np.asarray(self._result.model.latent(self._check_inputs(X, reset=False)))
 
     def _predicted_ranks(self, X: Any) -> IntArray:
         # Not a search: margins that are fixed one by one need not be in order.

@@ -162,15 +162,10 @@ class OrdinalSVC(CutClassifier):
         binding = found.multipliers > _ZERO_SHARE * wanted.cost
         signed = np.where(binding, wanted.sign * found.multipliers, 0.0)
         dual = np.bincount(wanted.input, signed, len(rows.inputs)).astype(float)
-        return SupportVectorModel(
-            data.kernel,
-            *kernel_expansion(features, rows.inputs, found.weights, dual),
-            data.thresholds(found.cuts),
-            np.sort(rows.first_row[np.unique(wanted.input[binding])]),
-            found.error,
-            found.converged,
-            found.n_steps,
-        )
+        expansion = kernel_expansion(features, rows.inputs, found.weights, dual)
+        support = np.sort(rows.first_row[np.unique(wanted.input[binding])])
+        function = data.kernel, *expansion, data.thresholds(found.cuts)
+        return SupportVectorModel(*function, support, found.error, found.converged, found.n_steps)
 
     def _publish(self, model: Any) -> None:
         super()._publish(model)

@@ -12,13 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.collaborative import hierarchy
 from ordinalgp.collaborative.model import RatingsModel
-from ordinalgp.collaborative.ratings import (
-    Ratings,
-    check_known,
-    check_same_length,
-    read_ids,
-    read_own_ratings,
-)
+from ordinalgp.collaborative.ratings import Ratings, check_same_length, read_ids, read_own_ratings
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.decisions import decide
@@ -213,20 +207,11 @@ class CollaborativeOrdinalGP(BaseEstimator):
         base = hierarchy.Prior(np.full(len(K), mean), K)
         own = [data.by == j for j in range(len(data.rater_ids))]
         alone = [hierarchy.Rater(data.index[rows], y[rows], shared.center) for rows in own]
-        found = self._maximise(hierarchy.EMState(base, alone, shared))
-        return RatingsModel(
-            levels.categories,
-            levels.classes,
-            data.item_ids,
-            data.rater_ids,
-            base,
-            found.prior,
-            covariance,
-            found.shared,
-            np.array(found.objectives).T,
-            found.converged,
-            tuple(found.raters),
-        )
+        found = self._maximise(hierarchy.EMState(base, alone, shared, self._hyperprior(base)))
+        names = levels.categories, levels.classes, data.item_ids, data.rater_ids
+        priors, paths = (base, found.prior, covariance), np.array(found.objectives).T
+        raters = found.shared, paths, found.converged, tuple(found.raters)
+        return RatingsModel(*names, *priors, *raters)
 
     def _shared(self, data: Ratings, K: FloatArray) -> hierarchy.RaterDistribution:
         """Distribution of the raters' parameters around a typical rater, at the start."""
@@ -237,21 +222,19 @@ class CollaborativeOrdinalGP(BaseEstimator):
         typical = OrdinalProbit.from_counts(data.counts, 1.0, variance)
         return hierarchy.SharedThresholds(typical, strength)
 
-    def _maximise(self, start: hierarchy.EMState) -> hierarchy.EMState:
-        """Run EM, and warn where it or the inference did not converge."""
-        smoothing, base, hyperprior = self.covariance_smoothing, start.prior, None
+    def _hyperprior(self, base: hierarchy.Prior) -> hierarchy.Hyperprior | None:
+        """Virtual raters around the prior at the start; None where that one is kept."""
+        if self.prior == "fixed":
+            return None
+        smoothing = self.covariance_smoothing
         if smoothing is None:
             smoothing = _COVARIANCE_SMOOTHING_PER_ITEM * len(base.mean)
-        if self.prior == "learned":
-            hyperprior = hierarchy.Hyperprior(base, self.mean_smoothing, smoothing)
-        found = hierarchy.learn(
-            start,
-            hyperprior,
-            max_iter=int(self.max_iter),
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-            report=reporter(self.verbose),
-        )
+        return hierarchy.Hyperprior(base, self.mean_smoothing, smoothing)
+
+    def _maximise(self, start: hierarchy.EMState) -> hierarchy.EMState:
+        """Run EM, and warn where it or the inference did not converge."""
+        limits, report = (int(self.max_iter), self.tol), reporter(self.verbose)
+        found = hierarchy.learn(start, *limits, n_jobs=self.n_jobs, report=report)
         n_iter = len(found.objectives) - 1
         if not found.converged and n_iter > 0:
             gain = found.objectives[-1][0] - found.objectives[-2][0]
@@ -312,10 +295,6 @@ class CollaborativeOrdinalGP(BaseEstimator):
         self._check_for_levels(len(result.categories))
         self._keep(result)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a result."""
-        return hasattr(self, "_result")
-
     @property
     def raters_(self) -> NDArray[Any]:
         """Ids of all raters."""
@@ -337,10 +316,8 @@ class CollaborativeOrdinalGP(BaseEstimator):
 
     def _places(self, raters: Any) -> IntArray:
         """Places of known raters."""
-        who = read_ids(raters, "raters")
-        places = self._result.rater_ids.places(who)
-        check_known(who, places, "rater", "Add it with add_rater, or fit again with its ratings.")
-        return places
+        remedy = "Add it with add_rater, or fit again with its ratings."
+        return self._result.rater_ids.known(read_ids(raters, "raters"), "rater", remedy)
 
     def latent_mean_and_variance(
         self, raters: Any, items: Any, item_features: Any = None
@@ -417,10 +394,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
             Levels, of the kind that ``fit`` was given.
         """
         proba = self.category_proba(raters, items, item_features)
-        if len(proba) == 0:
-            return self.categories_[:0]
-        levels: NDArray[Any] = self.categories_[decide(proba, self.decision)]
-        return levels
+        return np.asarray(self.categories_[decide(proba, self.decision)])
 
     def expected_rating(self, raters: Any, items: Any, item_features: Any = None) -> FloatArray:
         """Mean of the predicted levels as numbers (named levels count 0, 1, ...).

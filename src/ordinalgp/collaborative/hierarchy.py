@@ -15,7 +15,7 @@ G is twice the slope of the log evidence in K: EM climbs along it, measured by K
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Annotated, Any, Self
 
@@ -39,6 +39,7 @@ from ordinalgp.runtime.progress import Progress, Report, silent
 _MAX_TASKS = 64
 _M_STEP_ITERATIONS = 4  # of L-BFGS-B per M-step; the next E-step moves the cavities anyway
 _NEWTON_STEP_LENGTHS = (1.0, 0.5, 0.25, 0.125)  # tried until the objective rises
+_SITE_TOL = 1e-6  # of the inference for one rater, in posterior standard deviations
 _SMALLEST_GAIN = 1e-10  # expected gain in log probability that rounding may hide
 
 saved_as("likelihood.gaussian")(Gaussian)
@@ -120,8 +121,6 @@ class SharedThresholds:
 
     def with_center_of(self, likelihoods: list[OrdinalProbit]) -> Self:
         """Centre at the mean of the raters' theta, with the noise kept at 1."""
-        if self.strength == 0.0:
-            return self
         theta = np.mean([likelihood.theta for likelihood in likelihoods], axis=0)
         theta[0] = 0.0
         return replace(self, center=self.center.clone_with_theta(theta))
@@ -160,8 +159,6 @@ class SharedNoise:
 
     def with_center_of(self, likelihoods: list[Gaussian]) -> Self:
         """Centre at the harmonic mean of the raters' noise variances."""
-        if self.strength == 0.0:
-            return self
         precision = np.mean([likelihood.noise**-2.0 for likelihood in likelihoods])
         return replace(self, center=Gaussian(float(precision**-0.5)))
 
@@ -183,19 +180,9 @@ class Prior:
     def check(self) -> None:
         """Raise ValueError unless the covariance is symmetric and, but for rounding, definite."""
         K, nugget = self.covariance, 1e-8 * float(np.max(np.diagonal(self.covariance)))
-
-        def build() -> FloatArray:
-            raised = K.copy()
-            raised.flat[:: len(K) + 1] += nugget
-            return raised
-
         if not np.max(np.abs(K - K.T)) <= abs(nugget):
             raise ValueError("the covariance of the items is not symmetric")
-        lower_factor(build)
-
-    def restricted(self, index: IntArray) -> "Prior":
-        """The prior of some items."""
-        return Prior(self.mean[index], self.covariance[np.ix_(index, index)])
+        lower_factor(lambda: K + nugget * np.eye(len(K)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,24 +230,14 @@ class Rater:
 
     def problem(self, prior: Prior) -> Problem:
         """The rater's inference problem, in the space of its own ratings."""
-        own, n = prior.restricted(self.index), len(self.index)
-        return Problem(own.covariance, Identity(n), self.y, self.likelihood, np.ones(n), own.mean)
+        own, n = self.index, len(self.index)
+        K, mean = prior.covariance[np.ix_(own, own)], prior.mean[own]
+        return Problem(K, Identity(n), self.y, self.likelihood, np.ones(n), mean)
 
     def posterior(self, prior: Prior) -> Posterior:
         """Posterior of the rated items under the sites found before."""
         sites = Sites.flat(len(self.index)) if self.sites is None else self.sites
         return self.problem(prior).condition(sites)
-
-
-@dataclass(frozen=True)
-class InferenceLimits:
-    """Largest number of sweeps, and tolerance, of the inference for one rater."""
-
-    max_sweeps: int = 100
-    tol: float = 1e-6
-
-
-DEFAULT_LIMITS = InferenceLimits()
 
 
 @dataclass(eq=False)
@@ -285,36 +262,27 @@ class ExpectationSums:
 
     def add(self, other: "ExpectationSums") -> None:
         """Add the sums over other raters."""
-        self.value += other.value
-        self.bound += other.bound
-        self.weights += other.weights
-        self.slope += other.slope
-        self.n_failed += other.n_failed
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
 
 
 def infer_rater(
-    prior: Prior, rater: Rater, shared: RaterDistribution, limits: InferenceLimits
+    prior: Prior, rater: Rater, shared: RaterDistribution, site_tol: float
 ) -> tuple[Problem, Approximation]:
-    """E-step of one rater."""
+    """E-step of one rater; inference stops when no site moves further than ``site_tol``."""
     problem = rater.problem(prior)
     sites = shared.first_sites(problem, rater.sites)
-    found = infer(
-        problem,
-        smoothing="cavity",
-        start=None if sites is None else Start(sites, np.zeros(len(sites.tau))),
-        max_sweeps=limits.max_sweeps,
-        tol=limits.tol,
-    )
-    return problem, found
+    start = None if sites is None else Start(sites, np.zeros(len(sites.tau)))
+    return problem, infer(problem, smoothing="cavity", start=start, tol=site_tol)
 
 
 def _group_expectation(
-    prior: Prior, raters: Sequence[Rater], shared: RaterDistribution, limits: InferenceLimits
+    prior: Prior, raters: Sequence[Rater], shared: RaterDistribution, site_tol: float
 ) -> tuple[ExpectationSums, list[tuple[Sites, Any]]]:
     """Sums over some raters; their sites and next likelihoods."""
     sums, own = ExpectationSums.zeros(len(prior.mean)), []
     for rater in raters:
-        problem, found = infer_rater(prior, rater, shared, limits)
+        problem, found = infer_rater(prior, rater, shared, site_tol)
         weights = found.posterior.weights
         slope = LowRankMinusMatrix.of(found.posterior.upper_inverse(), weights).full()
         sums.weights[rater.index] += weights
@@ -326,24 +294,54 @@ def _group_expectation(
     return sums, own
 
 
+@dataclass(frozen=True, eq=False)
+class EMState:
+    """State of EM: prior, raters, the distribution of their parameters, and the objectives."""
+
+    prior: Prior
+    raters: Sequence[Rater]
+    shared: RaterDistribution
+    hyperprior: Hyperprior | None = None
+    """of the prior; None: the prior stays as it is"""
+    objectives: tuple[tuple[float, float, float], ...] = ()
+    """penalised log evidence, log evidence and its lower bound at every iteration"""
+    n_failed: int = 0
+    """raters whose inference did not converge"""
+    converged: bool = False
+
+    def after_e_step(self, sums: ExpectationSums, raters: Sequence[Rater]) -> Self:
+        """The state with the raters' new sites, and the objectives there."""
+        penalty = sum(self.shared.log_density(rater.likelihood) for rater in raters)
+        penalty += self.hyperprior.log_density(self.prior) if self.hyperprior else 0.0
+        objectives = (*self.objectives, (sums.value + penalty, sums.value, sums.bound))
+        return replace(self, raters=raters, objectives=objectives, n_failed=sums.n_failed)
+
+    def after_m_step(self, sums: ExpectationSums, likelihoods: list[Any]) -> Self:
+        """The state with new likelihoods, their new centre, and a new prior."""
+        pairs = zip(self.raters, likelihoods, strict=True)
+        raters = [replace(rater, likelihood=likelihood) for rater, likelihood in pairs]
+        hyper, prior = self.hyperprior, self.prior
+        prior = hyper.mode(prior, sums, len(raters)) if hyper else prior
+        shared = self.shared  # without strength its centre stays
+        shared = shared.with_center_of(likelihoods) if shared.strength > 0.0 else shared
+        return replace(self, prior=prior, raters=raters, shared=shared)
+
+
 def expectation(
-    prior: Prior,
-    raters: Sequence[Rater],
-    shared: RaterDistribution,
-    limits: InferenceLimits,
-    parallel: Parallel,
+    now: EMState, site_tol: float, parallel: Parallel
 ) -> tuple[ExpectationSums, list[Rater], list[Any]]:
     """E-step of all raters: sums, raters with their sites, and everyone's next likelihood.
 
     Only as many groups as there are workers run at a time, so that few (m, m) sums are in memory.
     """
+    prior, raters, shared = now.prior, now.raters, now.shared
     order = np.argsort([-len(rater.index) for rater in raters], kind="stable")
     groups = [order[place::_MAX_TASKS] for place in range(min(_MAX_TASKS, len(raters)))]
     sums, found = ExpectationSums.zeros(len(prior.mean)), dict[int, tuple[Sites, Any]]()
     todo, width = iter(groups), effective_n_jobs(parallel.n_jobs)
     while wave := list(islice(todo, width)):
         jobs = (
-            delayed(_group_expectation)(prior, [raters[j] for j in group], shared, limits)
+            delayed(_group_expectation)(prior, [raters[j] for j in group], shared, site_tol)
             for group in wave
         )
         for group, (some, own) in zip(wave, parallel(jobs), strict=True):
@@ -353,61 +351,26 @@ def expectation(
     return sums, updated, [found[j][1] for j in range(len(raters))]
 
 
-@dataclass(frozen=True, eq=False)
-class EMState:
-    """State of EM: prior, raters, the distribution of their parameters, and the objectives."""
-
-    prior: Prior
-    raters: Sequence[Rater]
-    shared: RaterDistribution
-    objectives: tuple[tuple[float, float, float], ...] = ()
-    """penalised log evidence, log evidence and its lower bound at every iteration"""
-    n_failed: int = 0
-    """raters whose inference did not converge"""
-    converged: bool = False
-
-    def after_e_step(
-        self, sums: ExpectationSums, raters: Sequence[Rater], hyperprior: Hyperprior | None
-    ) -> Self:
-        """The state with the raters' new sites, and the objectives there."""
-        penalty = sum(self.shared.log_density(rater.likelihood) for rater in raters)
-        penalty += hyperprior.log_density(self.prior) if hyperprior else 0.0
-        objectives = (*self.objectives, (sums.value + penalty, sums.value, sums.bound))
-        return replace(self, raters=raters, objectives=objectives, n_failed=sums.n_failed)
-
-    def after_m_step(
-        self, sums: ExpectationSums, likelihoods: list[Any], hyperprior: Hyperprior | None
-    ) -> Self:
-        """The state with new likelihoods, their new centre, and a new prior."""
-        pairs = zip(self.raters, likelihoods, strict=True)
-        raters = [replace(rater, likelihood=likelihood) for rater, likelihood in pairs]
-        prior = hyperprior.mode(self.prior, sums, len(raters)) if hyperprior else self.prior
-        shared = self.shared.with_center_of(likelihoods)
-        return replace(self, prior=prior, raters=raters, shared=shared)
-
-
 def learn(
     now: EMState,
-    hyperprior: Hyperprior | None,
-    *,
     max_iter: int,
     tol: float,
-    limits: InferenceLimits = DEFAULT_LIMITS,
+    *,
+    site_tol: float = _SITE_TOL,
     n_jobs: int | None = None,
     report: Report = silent,
 ) -> EMState:
     """Alternate E- and M-steps until the objective gains less than ``tol`` per rating.
 
     The objective is the summed log evidence plus the log densities of the prior and of the
-    raters' own parameters. Without a hyperprior the prior stays as it is. Iteration 0 is the
-    start.
+    raters' own parameters. Iteration 0 is the start.
     """
     enough = tol * sum(len(rater.index) for rater in now.raters)
     begin, iteration, best = time.perf_counter(), 0, None
     with Parallel(n_jobs=n_jobs) as parallel:
         while True:
-            sums, updated, own = expectation(now.prior, now.raters, now.shared, limits, parallel)
-            now = now.after_e_step(sums, updated, hyperprior)
+            sums, updated, own = expectation(now, site_tol, parallel)
+            now = now.after_e_step(sums, updated)
             value = now.objectives[-1][0]
             gain = value - best.objectives[-1][0] if best else np.inf
             done = bool(gain < 0.0 or gain <= enough or iteration >= max_iter)
@@ -418,7 +381,7 @@ def learn(
             best = replace(now, converged=bool(gain <= enough))
             if done:
                 return best
-            now = now.after_m_step(sums, own, hyperprior)
+            now = now.after_m_step(sums, own)
             iteration += 1
 
 
@@ -427,7 +390,7 @@ def fit_rater(
     rater: Rater,
     shared: RaterDistribution,
     tol: float,
-    limits: InferenceLimits = DEFAULT_LIMITS,
+    site_tol: float = _SITE_TOL,
     max_iter: int = 50,
 ) -> Rater:
     """Fit one rater's sites and parameters, with the prior and all other raters fixed.
@@ -437,7 +400,7 @@ def fit_rater(
     """
     n = len(rater.index)
     for iteration in range(max_iter + 1):
-        problem, found = infer_rater(prior, rater, shared, limits)
+        problem, found = infer_rater(prior, rater, shared, site_tol)
         rater = replace(rater, sites=found.sites)
         new = shared.single_step(problem, found)
         shift = new.theta - rater.likelihood.theta

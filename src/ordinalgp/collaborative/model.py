@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp._typing import FINITE, LABELS, POSITIVE, Axes, FloatArray, IntArray
-from ordinalgp.collaborative import hierarchy
-from ordinalgp.collaborative.ratings import (
-    Ids,
-    ItemCovariance,
-    KernelCovariance,
-    check_known,
-    numeric_levels,
-    read_features,
-)
+from ordinalgp.collaborative import hierarchy, ratings
 from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.models.exact import check_rows
@@ -36,13 +28,13 @@ class CommonParts:
     """all levels in rank order"""
     classes: Annotated[NDArray[Any], Axes("k", kinds=LABELS)]
     """observed levels, sorted"""
-    items: Ids
-    rater_ids: Ids
+    items: ratings.Ids
+    rater_ids: ratings.Ids
     base: hierarchy.Prior
     """prior at the start"""
     prior: hierarchy.Prior
     """prior found"""
-    covariance: ItemCovariance | None
+    covariance: ratings.ItemCovariance | None
     """the start's covariance as a function of features, if items have any"""
     shared: hierarchy.RaterDistribution
     """distribution of the raters' parameters"""
@@ -53,7 +45,7 @@ class CommonParts:
     @property
     def values(self) -> FloatArray:
         """Levels as numbers."""
-        return numeric_levels(self.categories)
+        return ratings.numeric_levels(self.categories)
 
     @property
     def ordinal(self) -> bool:
@@ -130,7 +122,7 @@ class RatingsRecord(CommonParts):
         if not fits:
             raise ValueError("ids, begins, gaps, levels and the rest of the model disagree")
         self.prior.check()
-        if isinstance(self.covariance, KernelCovariance):
+        if isinstance(self.covariance, ratings.KernelCovariance):
             features = self.covariance.features
             check_rows(features, self.covariance.kernel, features.shape[1])
 
@@ -165,12 +157,12 @@ class RatingsModel(CommonParts):
         new = hierarchy.Rater(index, self.observed(codes), self.shared.center)
         if len(index):
             new = hierarchy.fit_rater(self.prior, new, self.shared, tol)
-        ids = Ids.of([*self.rater_ids.values, rater])
+        ids = ratings.Ids.of([*self.rater_ids.values, rater])
         return replace(self, rater_ids=ids, raters=(*self.raters, new))
 
     def latent(self, by: IntArray, items: Sequence[Hashable], item_features: Any) -> Moments:
         """Posterior moments of pairs; each rater's posterior is computed once, from its sites."""
-        distinct = Ids.of(items)
+        distinct = ratings.Ids.of(items)
         where = distinct.places(items)
         item_mean, item_cross, item_var = self._query(distinct, item_features)
         mean, var = item_mean[where], item_var[where]
@@ -191,7 +183,7 @@ class RatingsModel(CommonParts):
             proba[own] = self.link(j).probabilities(latent.mean[own], latent.var[own])
         return proba
 
-    def _query(self, asked: Ids, item_features: Any) -> ItemMoments:
+    def _query(self, asked: ratings.Ids, item_features: Any) -> ItemMoments:
         """Prior moments of items, and their covariance with the fitted ones."""
         places, prior, start = self.items.places(asked.values), self.prior, self.covariance
         mean, cross = prior.mean[places], prior.covariance[places]
@@ -199,15 +191,17 @@ class RatingsModel(CommonParts):
         new = np.flatnonzero(places < 0)
         if len(new) == 0 or item_features is None or start is None:
             remedy = "Fit with item_features and give those of new items, or fit again with it."
-            check_known(asked.values, places, "item", remedy)
+            ratings.check_known(asked.values, places, "item", remedy)
             return mean, cross, var
-        ids, table = read_features(item_features, gaps=True)
+        ids, table = ratings.read_features(item_features, gaps=True)
         among = ids.places(asked.values)
-        check_known(asked.values, np.where(places < 0, among, 0), "item", "Give its item_features.")
+        ratings.check_known(
+            asked.values, np.where(places < 0, among, 0), "item", "Give its item_features."
+        )
         mean[new], cross[new], var[new] = self._new_items(start, table[among[new]])
         return mean, cross, var
 
-    def _new_items(self, start: ItemCovariance, features: FloatArray) -> ItemMoments:
+    def _new_items(self, start: ratings.ItemCovariance, features: FloatArray) -> ItemMoments:
         """New items under the learned prior: section 5 of [Yu06]_.
 
         Given the function on the fitted items, a new item follows the starting prior:

@@ -50,6 +50,11 @@ class Ids:
         """Place of each of ``wanted``, -1 where it has none."""
         return np.array([self.place.get(value, -1) for value in wanted], dtype=np.intp)
 
+    def known(self, wanted: Sequence[Hashable], what: str, remedy: str) -> IntArray:
+        """Place of each of ``wanted``; ValueError if one has none."""
+        check_known(wanted, places := self.places(wanted), what, remedy)
+        return places
+
     def array(self, places: Any = slice(None)) -> NDArray[Any]:
         """Ids as an array: of numbers or strings if all have one type, else of objects."""
         chosen = np.empty(len(self.values), dtype=object)
@@ -142,9 +147,8 @@ class Ratings:
         levels = encode_levels(ratings, categories, name="ratings")
         check_same_length(raters=who, items=what, ratings=levels.codes)
         item_ids, given = read_items(kernel, what, features)
-        rater_ids, index = Ids.of(who), item_ids.places(what)
         remedy = "Give item_features, or the kernel matrix, a row for every rated item."
-        check_known(what, index, "item", remedy)
+        rater_ids, index = Ids.of(who), item_ids.known(what, "item", remedy)
         by = rater_ids.places(who)
         kept = last_of_each(by.tolist(), index.tolist())
         codes = levels.codes[kept]

@@ -119,7 +119,7 @@ class ScannedRows:
 def scan(factory: Factory, categories: Any, n_jobs: int | None = None) -> "FactoryRows":
     """Read all chunks once: check them, count rows, collect the levels."""
     jobs = (delayed(inspect_chunk)(part, k, categories) for k, part in enumerate(factory()))
-    parts, more = list(_workers(n_jobs)(jobs)), {"factory": factory, "n_jobs": n_jobs}
+    parts, more = list(workers(n_jobs)(jobs)), {"factory": factory, "n_jobs": n_jobs}
     rows = FactoryRows.of(parts, "The factory gave no chunk", categories, **more)
     if sum(1 for _ in factory()) != len(rows.lengths):
         raise ValueError(
@@ -129,16 +129,14 @@ def scan(factory: Factory, categories: Any, n_jobs: int | None = None) -> "Facto
     return rows
 
 
-def _workers(n_jobs: int | None) -> Any:
+def workers(n_jobs: int | None) -> Any:
+    """Workers that return results in the order of their jobs, each as soon as it is there."""
     return Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")
 
 
 def inspect_chunk(part: Any, number: int, categories: Any) -> ChunkSummary:
     """Check a chunk; an unknown label is named with its row."""
-    read = _read(part, number)
-    if read is None:
-        return ChunkSummary(0, 0, np.empty(0))
-    X, y, _ = read
+    X, y, _ = _read(part, number)
     distinct = np.unique(y)
     if categories is not None:
         unknown = distinct[class_positions(np.asarray(categories), distinct) < 0]
@@ -151,8 +149,8 @@ def inspect_chunk(part: Any, number: int, categories: Any) -> ChunkSummary:
     return ChunkSummary(len(X), X.shape[1], distinct)
 
 
-def _read(part: Any, number: int) -> tuple[FloatArray, NDArray[Any], FloatArray] | None:
-    """A chunk with its form checked; None for one without rows."""
+def _read(part: Any, number: int) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+    """A chunk with its form checked; one without rows has no columns either."""
     part = part() if callable(part) else part
     if not isinstance(part, tuple) or len(part) not in (2, 3):
         raise ValueError(
@@ -160,7 +158,7 @@ def _read(part: Any, number: int) -> tuple[FloatArray, NDArray[Any], FloatArray]
             "(X, y, sample_weight) is needed."
         )
     if len(part[0]) == 0:
-        return None
+        return np.empty((0, 0)), np.empty(0), np.empty(0)
     X = _checked_inputs(part[0], number)
     y = np.asarray(part[1])
     if y.shape != (len(X),):
@@ -194,13 +192,12 @@ class DeferredChunk:
 
     def load(self) -> Chunk:
         """Read the chunk."""
-        read = _read(self.part, self.number)
-        if read is None or len(read[0]) != self.n_rows:
+        X, y, counts = _read(self.part, self.number)
+        if len(X) != self.n_rows:
             raise ValueError(
-                f"Chunk {self.number} has {0 if read is None else len(read[0])} rows, but had "
-                f"{self.n_rows} before. The factory must give the same chunks at each call."
+                f"Chunk {self.number} has {len(X)} rows, but had {self.n_rows} before. The factory "
+                "must give the same chunks at each call."
             )
-        X, y, counts = read
         labels, inverse = np.unique(y, return_inverse=True)
         codes = class_positions(self.categories, labels)
         if np.any(codes < 0):
@@ -235,7 +232,7 @@ class FactoryRows(ScannedRows):
     def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
         """Up to ``size`` rows, drawn without replacement in one pass."""
         pairs = zip(self, self.split_sample(size, rng), strict=True)
-        return stacked(_workers(self.n_jobs)(delayed(DeferredChunk.take)(*pair) for pair in pairs))
+        return stacked(workers(self.n_jobs)(delayed(DeferredChunk.take)(*pair) for pair in pairs))
 
 
 def draw(n_rows: int, size: int, rng: np.random.RandomState) -> IntArray:

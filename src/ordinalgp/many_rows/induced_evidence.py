@@ -86,6 +86,11 @@ class InducedTask(Trainable):
         """Inputs whose covariance with new rows gives predictions: the inducing points."""
         return self.Z
 
+    @property
+    def inducing(self) -> Inducing:
+        """Kernel and inducing points."""
+        return Inducing(self.kernel, self.Z)
+
     def relaxed(self) -> Self:
         """Return the task at the precision that a search needs."""
         stationary = self.smoothing == "cavity"
@@ -99,7 +104,7 @@ class InducedTask(Trainable):
 
     def value_and_approximation(self, start: Start | None = None) -> tuple[Step, Approximation]:
         """Log evidence and gradient here, and the approximation of the whitened values."""
-        inducing = Inducing(self.kernel, self.Z)
+        inducing = self.inducing
         rows = inducing.rows(self.X)
         likelihood = ResidualLikelihood(self.likelihood, rows.residual)
         K, A = np.eye(len(self.Z)), Basis(rows.A.T)

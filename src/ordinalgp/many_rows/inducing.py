@@ -127,11 +127,7 @@ def greedy_points(kernel: Any, X: FloatArray, m: int, enough: float = 0.0) -> In
 
     Fewer where they leave no more than ``enough`` at any row of ``X``.
     """
-
-    def row(i: int) -> FloatArray:
-        return np.asarray(kernel(X[i : i + 1], X))[0]
-
-    return pivoted_cholesky(row, kernel.diag(X), m, enough).pivots
+    return pivoted_cholesky(lambda i: kernel(X[i : i + 1], X)[0], kernel.diag(X), m, enough).pivots
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,13 +156,6 @@ class SweepSums:
     def __add__(self, other: "SweepSums") -> "SweepSums":
         names = [field.name for field in fields(self)]
         return SweepSums(**{name: getattr(self, name) + getattr(other, name) for name in names})
-
-    @classmethod
-    def zero(cls, m: int, p: int) -> Self:
-        """The sums over no rows."""
-        latent, theta = np.zeros((m, m)), np.zeros((p + 1, p + 1))
-        zero, wide = latent[0], np.zeros((p + 1, m))
-        return cls(latent, zero, 0.0, theta[0], theta, wide, zero, zero, np.zeros(3))
 
 
 @dataclass(frozen=True, eq=False)

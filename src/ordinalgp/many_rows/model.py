@@ -42,7 +42,7 @@ class InducedRecord:
         task = InducedTask.like(self, self.Z)
         lower = np.tril(self.precision)
         precision = lower + np.tril(lower, -1).T
-        posterior = InducedPosterior(Inducing(task.kernel, task.Z), precision, self.shift)
+        posterior = InducedPosterior(task.inducing, precision, self.shift)
         return InducedGP(task, posterior, self.summary)
 
 

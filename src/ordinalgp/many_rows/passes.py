@@ -5,19 +5,21 @@ One pass is a sweep over all chunks; each job reads a chunk and its sites, throu
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Sites
 from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.problem import Smoothing
-from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, FactoryRows
+from ordinalgp.many_rows.chunks import CHUNK_ROWS, ArrayRows, Chunk, FactoryRows, workers
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import (
     ChunkObservations,
@@ -59,11 +61,6 @@ class Sweeps(ABC):
 
     rows: Any
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.rows.n_rows
-
     @abstractmethod
     def run(self, sweep: Sweep) -> SweepSums:
         """Move all sites by one sweep, and sum over them."""
@@ -98,17 +95,15 @@ def sweep_pieces(
     chunk: Chunk, sites: FloatArray | None, sweep: Sweep
 ) -> tuple[FloatArray, SweepSums]:
     """The same for a chunk of any size, piece by piece so that memory does not grow with it."""
-    new, total = np.empty((chunk.n_rows, SITE_COLUMNS)), _nothing(sweep)
-    for i in range(0, len(new), sweep.chunk_rows):
-        part = slice(i, i + sweep.chunk_rows)
+    new = np.empty((chunk.n_rows, SITE_COLUMNS))
+
+    def sweep_piece(start: int) -> SweepSums:
+        part = slice(start, start + sweep.chunk_rows)
         old = None if sites is None else sites[part]
         new[part], sums = sweep_chunk(chunk.take(part), old, sweep)
-        total = total + sums
-    return new, total
+        return sums
 
-
-def _nothing(sweep: Sweep) -> SweepSums:
-    return SweepSums.zero(len(sweep.posterior.centre), len(sweep.likelihood.theta))
+    return new, reduce(add, map(sweep_piece, range(0, len(new), sweep.chunk_rows)))
 
 
 def _job(chunk: Any, slot: Slot, sweep: Sweep) -> tuple[FloatArray | None, SweepSums]:
@@ -129,18 +124,25 @@ class LocalSweeps(Sweeps):
 
     def run(self, sweep: Sweep) -> SweepSums:
         """Move all sites by one sweep, and sum over them."""
-        sweep, total = sweep.prepared(), _nothing(sweep)
-        workers = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")
         slots: list[Slot] = []
-        progress = _PassReport(self.n_rows, self.report, self.report_seconds)
         with one_thread_per_worker(self.n_jobs):
-            for place, (sites, sums) in enumerate(workers(self._jobs(sweep, slots))):
-                if sites is not None:
-                    self.store.put(slots[place], sites)
-                total = total + sums
-                progress.rows_done(slots[place].stop)
+            found = workers(self.n_jobs)(self._jobs(sweep.prepared(), slots))
+            total = reduce(add, self._stored(found, slots))
         self.store.finish_pass()
         return total
+
+    def _stored(self, found: Iterable[Any], slots: list[Slot]) -> Iterator[SweepSums]:
+        """Store the sites of each job, and report now and then how far the pass has come."""
+        began, n = time.perf_counter(), self.rows.n_rows
+        last = began
+        for place, (sites, sums) in enumerate(found):
+            if sites is not None:
+                self.store.put(slots[place], sites)
+            if (now := time.perf_counter()) - last >= self.report_seconds:
+                last, done, seconds = now, slots[place].stop, max(now - began, 1e-9)
+                text = f"{done:,} of {n:,} rows, {done / seconds:,.0f} rows/s"
+                self.report(Progress("pass", done, n, None, seconds, text))
+            yield sums
 
     def _jobs(self, sweep: Sweep, slots: list[Slot]) -> Iterator[Any]:
         start = 0
@@ -152,26 +154,6 @@ class LocalSweeps(Sweeps):
     def left_out(self) -> FloatArray | None:
         """Latent mean and variance of each row without itself, where the rows are at hand too."""
         return self.store.left_out() if isinstance(self.rows, ArrayRows) else None
-
-
-@dataclass(eq=False)
-class _PassReport:
-    """Reports how far a long pass has come, now and then."""
-
-    n_rows: int
-    report: Report
-    every: float
-    began: float = field(default_factory=time.perf_counter)
-    last: float = field(default_factory=time.perf_counter)
-
-    def rows_done(self, done: int) -> None:
-        """Report the number of rows, unless something was reported just now."""
-        now = time.perf_counter()
-        if now - self.last < self.every:
-            return
-        self.last, seconds = now, max(now - self.began, 1e-9)
-        text = f"{done:,} of {self.n_rows:,} rows, {done / seconds:,.0f} rows/s"
-        self.report(Progress("pass", done, self.n_rows, None, seconds, text))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,10 +189,9 @@ class PassState:
         """
         # The first value belongs to a posterior that had not seen these rows.
         fell = len(self.values) > 1 and value < self.values[-1] - tolerated * self.promised
-        sites = next_share(self.sites, moved > self.moved)
-        state = replace(self, sites=sites, likelihood=next_share(self.likelihood, fell))
-        values = (*self.values, value)
-        return replace(state, done=self.done + 1, moved=moved, promised=promised, values=values)
+        shares = next_share(self.sites, moved > self.moved), next_share(self.likelihood, fell)
+        moves = self.offset, self.log_scale, moved, promised
+        return PassState(self.done + 1, *shares, *moves, (*self.values, value))
 
     def idle(self, gain: float, patience: int) -> bool:
         """Whether ``patience`` passes gained less than ``gain``, though each promised more."""
@@ -295,7 +276,7 @@ class PassRunner:
 
     def _promises_nothing(self, found: PassResult, state: PassState) -> bool:
         """Whether a further pass would gain too little for the number of rows."""
-        n, limits = self.sweeps.n_rows, self.settings
+        n, limits = self.sweeps.rows.n_rows, self.settings
         many = n > limits.many_rows_per_point * len(found.posterior.mean)
         enough = limits.promise if many else limits.promise_few_rows
         idle = self.learn and state.idle(limits.idle_gain * n, limits.patience)
@@ -308,7 +289,7 @@ class PassRunner:
         self.store.save(theta=task.theta, unit=unit, Z=task.Z, **found, **asdict(state))
 
     def _report(self, number: int, found: PassResult, seconds: float, done: bool) -> None:
-        n, value = self.sweeps.n_rows, float(found.value)
+        n, value = self.sweeps.rows.n_rows, float(found.value)
         speed, gain = n / max(seconds, 1e-9), found.promise / n
         text = f"{n:,} rows, {speed:,.0f} rows/s, to gain {gain:.1e} per row"
         self.report(Progress("pass", number + 1, None, value, seconds, text, done))

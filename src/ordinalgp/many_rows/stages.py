@@ -24,7 +24,7 @@ from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.many_rows.chunks import ArrayRows, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedTask
-from ordinalgp.many_rows.inducing import InducedPosterior, Inducing, greedy_points
+from ordinalgp.many_rows.inducing import InducedPosterior, greedy_points
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
@@ -209,8 +209,7 @@ class Stages:
         task = InducedTask.like(exact, saved["Z"])
         likelihood = replace(task.likelihood, unit=float(saved["unit"]))
         task = replace(task, likelihood=likelihood).at(saved["theta"])
-        inducing = Inducing(task.kernel, task.Z)
-        return task, InducedPosterior(inducing, saved["precision"], saved["shift"])
+        return task, InducedPosterior(task.inducing, saved["precision"], saved["shift"])
 
     def _first_posterior(
         self, task: InducedTask, pool: ArrayRows, rng: Any
@@ -230,7 +229,7 @@ class Stages:
 def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
     """Posterior given the task's own rows, the approximation behind it, and the evidence."""
     step, found = task.value_and_approximation()
-    inducing = Inducing(task.kernel, task.Z)
+    inducing = task.inducing
     prior = InducedPosterior.prior(inducing)
     return prior.given(inducing.rows(task.X), found.sites, task.counts), found, step.value
 

@@ -35,11 +35,20 @@ def restore_on_error(estimator: Any) -> Iterator[None]:
         raise
 
 
+def read_inputs(estimator: Any, X: Any, reset: bool, precisions: Any = (float,)) -> FloatArray:
+    """Inputs as numbers; those that a kernel takes with gaps may hold NaN."""
+    # None and words are kernels of numbers.
+    gaps = isinstance(estimator.kernel, Kernel) and allows_missing(estimator.kernel)
+    allowed = {"dtype": list(precisions), "ensure_all_finite": "allow-nan" if gaps else True}
+    checked: FloatArray = validate_data(estimator, X, reset=reset, **allowed)
+    return checked
+
+
 def learn_further(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
     """Learn from further rows by ``_with_rows``; without a model so far, by ``_learn``."""
     with restore_on_error(estimator):
         estimator._check_parameters()
-        if estimator.__sklearn_is_fitted__():
+        if hasattr(estimator, "_result"):
             estimator._keep(estimator._with_rows(X, y, sample_weight))
         else:
             estimator._keep(estimator._learn(X, y, sample_weight, classes))
@@ -152,10 +161,6 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         result.model.check(at.n_features, len(at.categories))
         self._keep(result)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a result."""
-        return hasattr(self, "_result")
-
     def _check_inputs(self, X: Any, *, reset: bool, precisions: Any = (np.float64,)) -> FloatArray:
         """Inputs as numbers, in the first of the precisions unless they have another of them."""
         if hasattr(X, "__next__"):
@@ -163,13 +168,7 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
                 f"X is a {type(X).__name__}, which can be read only once, but an array is needed "
                 "(for OrdinalGPClassifier, or a function that returns a new iterator of chunks)."
             )
-        # None and words are kernels of numbers.
-        gaps = isinstance(self.kernel, Kernel) and allows_missing(self.kernel)
-        finite = "allow-nan" if gaps else True
-        checked: FloatArray = validate_data(
-            self, X, reset=reset, dtype=list(precisions), ensure_all_finite=finite
-        )
-        return checked
+        return read_inputs(self, X, reset, precisions)
 
     def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
         """Encode ``y``, whose levels are ``categories``, else ``classes``, else its own."""

@@ -27,13 +27,6 @@ FORMAT, SCHEMA = "ordinalgp-model", 2
 
 def save(estimator: Any, path: str | PathLike[str]) -> None:
     """Write a fitted estimator to ``path``, all of it or nothing."""
-    members = _members(estimator)
-    with whole_file(path) as file:
-        write_zip(file, members)
-
-
-def _members(estimator: Any) -> dict[str, bytes]:
-    """Every file of the archive, in memory: what cannot be saved fails here."""
     if not (tag_of(estimator) or "").startswith("estimator."):
         known = [cls.__name__ for tag, cls in tags().items() if tag.startswith("estimator.")]
         name = type(estimator).__name__
@@ -46,8 +39,10 @@ def _members(estimator: Any) -> dict[str, bytes]:
         "library": import_module("ordinalgp").__version__,
         **encoder.estimator(estimator, ""),
     }
-    files = {f"arrays/{key}.npy": npy_bytes(array) for key, array in encoder.arrays.items()}
-    return {"model.json": json.dumps(document, indent=1, allow_nan=False).encode(), **files}
+    members = {"model.json": json.dumps(document, indent=1, allow_nan=False).encode()}
+    members |= {f"arrays/{key}.npy": npy_bytes(array) for key, array in encoder.arrays.items()}
+    with whole_file(path) as file:
+        write_zip(file, members)
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -113,15 +108,12 @@ def _checked(document: dict[str, Any]) -> dict[str, Any]:
     schema, library = document["schema"], document.get("library")
     if type(schema) is not int or schema < 1:
         raise ValueError(f"unknown schema {schema}")
-    if schema > SCHEMA:
+    if schema != SCHEMA:
+        advice = "Upgrade ordinalgp" if schema > SCHEMA else "Fit the model again and save it"
+        age = "a newer" if schema > SCHEMA else "an older"
         raise Refused(
-            f"it was written by a newer version of ordinalgp ({library}; schema {schema}, where "
-            f"this version reads {SCHEMA}). Upgrade ordinalgp."
-        )
-    if schema < SCHEMA:
-        raise Refused(
-            f"it was written by an older version of ordinalgp ({library}; schema {schema}, where "
-            f"this version reads {SCHEMA}). Fit the model again and save it."
+            f"it was written by {age} version of ordinalgp ({library}; schema {schema}, where "
+            f"this version reads {SCHEMA}). {advice}."
         )
     if not isinstance(document.get("result"), dict):
         raise ValueError("it has no result")

@@ -6,16 +6,16 @@ import math
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp.persistence.codec import NPY_KINDS
 from ordinalgp.persistence.registry import Refused
 
+NPY_KINDS = "biufUSMm"
+"""kinds of arrays that .npy files hold without pickle"""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Bytes that a file may unpack to: so many in any case, and so many for each of its own.
 _FREE_BYTES, _BYTES_PER_BYTE = 64 * 2**20, 100
@@ -70,13 +70,9 @@ class _BoundedFile:
             raise zipfile.BadZipFile("an address in it leads out of the file")
         return self.file.seek(place, whence)
 
-    def tell(self) -> int:
-        """Place of the next byte."""
-        return self.file.tell()
-
-    def seekable(self) -> bool:
-        """Whether the file has places."""
-        return self.file.seekable()
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the file's own."""
+        return getattr(self.file, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +124,7 @@ class Archive:
         if name in self.given:
             raise ValueError(f"the array {name} has two places in model.json")
         self.given.add(name)
-        return NpyMember(self.zip, self.zip.getinfo(f"arrays/{name}.npy"))
+        return NpyMember.of(self.zip, self.zip.getinfo(f"arrays/{name}.npy"))
 
 
 def _check_document(text: bytes) -> None:
@@ -153,40 +149,35 @@ class NpyMember:
 
     zip: zipfile.ZipFile
     info: zipfile.ZipInfo
+    begin: int
+    """bytes before the values"""
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
 
-    @cached_property
-    def _header(self) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
-        with self.zip.open(self.info) as file:
+    @classmethod
+    def of(cls, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> "NpyMember":
+        """Read the header alone."""
+        with archive.open(info) as file:
             stream = io.BytesIO(file.read(_LARGEST_HEADER))
-        name = self.info.filename
+        name = info.filename
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(f"{name} has an unknown version of the .npy format")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream)
         if dtype.kind not in NPY_KINDS:
             raise ValueError(f"{name} has dtype {dtype}")
-        found, needed = self.info.file_size - stream.tell(), math.prod(shape) * dtype.itemsize
+        found, needed = info.file_size - stream.tell(), math.prod(shape) * dtype.itemsize
         if found != needed or min(shape, default=0) < 0:
             raise ValueError(f"{name} of shape {shape} needs {needed} bytes, but has {found}")
         if needed == 0 and max(shape, default=0) > _LONGEST_EMPTY:
             raise ValueError(f"{name} has shape {shape}, but no values")
-        return stream.tell(), shape, fortran, dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape by the header."""
-        return self._header[1]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type by the header."""
-        return self._header[3]
+        return cls(archive, info, stream.tell(), shape, fortran, dtype)
 
     def read(self) -> NDArray[Any]:
         """Read the values."""
-        begin, shape, fortran, dtype = self._header
         content, filled = bytearray(self.info.file_size), 0
         for step in _steps(self.zip, self.info):
             content[filled : filled + len(step)] = step
             filled += len(step)
-        values = np.frombuffer(content, dtype, offset=begin)
-        return values.reshape(shape, order="F" if fortran else "C")
+        values = np.frombuffer(content, self.dtype, offset=self.begin)
+        return values.reshape(self.shape, order="F" if self.fortran else "C")

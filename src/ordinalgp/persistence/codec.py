@@ -12,25 +12,15 @@ from collections import ChainMap
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import Axes, Plain, Tagged
-from ordinalgp.persistence.registry import (
-    KERNELS,
-    class_of,
-    kernel_of,
-    record_of,
-    saved_fields,
-    tag_of,
-)
+from ordinalgp.persistence import registry
+from ordinalgp.persistence.archive import NPY_KINDS, NpyMember
 
-NPY_KINDS = "biufUSMm"
-"""kinds of arrays that .npy files hold without pickle"""
 _SCALARS = {
     name: np.dtype(name).type
     for name in (
@@ -51,12 +41,12 @@ class Encoder:
 
     def encode(self, value: Any, at: str) -> Any:
         """Return ``value`` as JSON."""
-        tag, kind = tag_of(value), type(value).__name__
+        tag, kind = registry.tag_of(value), type(value).__name__
         if tag is not None and tag.startswith("estimator."):
             return {"$": "estimator", **self.estimator(value, f"{at}.")}
         if tag is not None:
             return {"$": "record", "tag": tag, "fields": self.fields(value, at)}
-        if KERNELS.get(kind) is type(value):
+        if registry.KERNELS.get(kind) is type(value):
             params = self.encode(value.get_params(deep=False), at)
             return {"$": "kernel", "class": kind, "params": params}
         match value:
@@ -92,10 +82,11 @@ class Encoder:
 
     def fields(self, value: Any, at: str) -> dict[str, Any]:
         """The saved fields of a registered class as JSON."""
-        form: Any = record_of(type(value))
+        form: Any = registry.record_of(type(value))
         record = value if form is type(value) else form.of(value)
         return {
-            name: self.encode(getattr(record, name), f"{at}.{name}") for name in saved_fields(form)
+            name: self.encode(getattr(record, name), f"{at}.{name}")
+            for name in registry.saved_fields(form)
         }
 
     def estimator(self, value: Any, at: str) -> dict[str, Any]:
@@ -104,36 +95,15 @@ class Encoder:
         if isinstance(params.get("random_state"), np.random.RandomState):
             params["random_state"] = None
         return {
-            "tag": tag_of(value),
+            "tag": registry.tag_of(value),
             "params": self.encode(params, f"{at}params"),
-            "result": self.encode(value._result, f"{at}result") if _is_fitted(value) else None,
+            "result": self.encode(value._result, f"{at}result")
+            if hasattr(value, "_result")
+            else None,
         }
 
 
-def _is_fitted(estimator: Any) -> bool:
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
 # ------------------------------------------------------------------------------- decoding
-
-
-class StoredArray(Protocol):
-    """An array in a file, its header read and nothing else."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape by the header."""
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type by the header."""
-
-    def read(self) -> NDArray[Any]:
-        """Read the values."""
 
 
 Lengths = MutableMapping[str, int]
@@ -143,7 +113,7 @@ Lengths = MutableMapping[str, int]
 class Decoder:
     """Turns JSON back into values; ``arrays`` finds an array by its name."""
 
-    arrays: Callable[[str], StoredArray]
+    arrays: Callable[[str], NpyMember]
 
     def decode(self, value: Any) -> Any:
         """Return a value of any kind, as a parameter may be."""
@@ -173,7 +143,7 @@ class Decoder:
         return value
 
     def _kernel(self, name: str, params: dict[str, Any]) -> Any:
-        kernel = kernel_of(name)(**self.decode(params))
+        kernel = registry.kernel_of(name)(**self.decode(params))
         parts = [params[each] for each in ("k1", "k2", "kernel") if each in params]
         return _checked(kernel, all(part["$"] == "kernel" for part in parts), f"kernel {name}")
 
@@ -181,18 +151,18 @@ class Decoder:
         """An estimator with its parameters and, if it was fitted, its result."""
         if not value["tag"].startswith("estimator."):
             raise ValueError(f"{value['tag']} is no estimator")
-        estimator = class_of(value["tag"])(**self.decode(value["params"]))
+        estimator = registry.class_of(value["tag"])(**self.decode(value["params"]))
         if value["result"] is not None:
             estimator._restore(self.decode(value["result"]))
         return estimator
 
     def record(self, tag: str, items: dict[str, Any], lengths: Lengths) -> Any:
         """An instance of the class with this tag, every field checked."""
-        cls = class_of(tag)
-        form: Any = record_of(cls)
+        cls = registry.class_of(tag)
+        form: Any = registry.record_of(cls)
         if tag.startswith("estimator."):
             raise ValueError(f"{tag} is no record")
-        names = saved_fields(form)
+        names = registry.saved_fields(form)
         if set(items) != set(names):
             raise ValueError(f"{tag}: missing or unknown: {sorted(set(items) ^ set(names))}")
         hints = _hints(form)
@@ -315,11 +285,8 @@ def _check_shape(
     kind: str, shape: tuple[int, ...], mark: Axes, kinds: str, at: str, lengths: Lengths
 ) -> None:
     words = mark.names.split()
-    agree = len(words) == len(shape)
-    agree = agree and [lengths.setdefault(*pair) for pair in zip(words, shape, strict=True)] == [
-        *shape
-    ]
-    if kind not in kinds or not agree:
+    known = [lengths.setdefault(*pair) for pair in zip(words, shape, strict=False)]
+    if kind not in kinds or len(words) != len(shape) or known != list(shape):
         raise ValueError(f"{at} has kind {kind} and shape {shape}")
 
 

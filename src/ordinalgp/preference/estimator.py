@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
-from ordinalgp.models.base import restore_on_error
+from ordinalgp.models.base import read_inputs, restore_on_error
 from ordinalgp.models.default_kernel import starting_kernel
 from ordinalgp.models.exact import ExactGP, SearchOptions, check_inference, check_search
 from ordinalgp.models.training_rows import RowIndex, distinct_inputs
@@ -34,7 +34,7 @@ from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThre
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.labels import class_positions, label_values, levels_agree
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import allows_missing, check_number, check_option, check_whole
+from ordinalgp.validation.options import check_number, check_option, check_whole
 
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
@@ -303,14 +303,7 @@ class PreferenceGP(BaseEstimator):
         return items, kernel, item_of_row
 
     def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
-        if self._named:
-            return self._item_numbers(X)
-        gaps = self.kernel is not None and allows_missing(self.kernel)
-        finite = "allow-nan" if gaps else True
-        checked: FloatArray = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite=finite
-        )
-        return checked
+        return self._item_numbers(X) if self._named else read_inputs(self, X, reset)
 
     def _item_numbers(self, X: Any) -> FloatArray:
         """Each name's place among the items of fit; new names get numbers of their own."""
@@ -325,27 +318,15 @@ class PreferenceGP(BaseEstimator):
     def _learn(self, items: FloatArray, kernel: Any, observed: Observations) -> PreferenceResult:
         """Search the hyperparameters, and infer the utilities."""
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
-        task = Task(
-            items,
-            kernel,
-            self._starting_likelihood(observed.level_counts, latent_var),
-            observed.projection,
-            observed.codes,
-            observed.counts,
-            objective=objective_named(self.inference),
-            max_sweeps=self.max_sweeps,
-            tol=float(self.tol),
-        )
+        likelihood = self._starting_likelihood(observed.level_counts, latent_var)
+        data = items, kernel, likelihood, observed.projection, observed.codes, observed.counts
+        task = Task(*data, objective_named(self.inference), self.max_sweeps, float(self.tol))
         options = SearchOptions.of(self, reporter(self.verbose))
         found = options.search(task, options.starts(task, default=self.kernel is None))
-        none = RowIndex(np.empty(0, dtype=np.intp), items[:0])
-        return PreferenceResult(
-            observed.levels,
-            getattr(self, "items_", np.empty(0)),
-            self.n_features_in_,
-            getattr(self, "feature_names_in_", np.empty(0, dtype=object)),
-            ExactGP.infer(task, none, found),
-        )
+        model = ExactGP.infer(task, RowIndex(np.empty(0, dtype=np.intp), items[:0]), found)
+        names = getattr(self, "items_", np.empty(0))
+        features = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
+        return PreferenceResult(observed.levels, names, self.n_features_in_, features, model)
 
     def _starting_likelihood(self, counts: FloatArray, latent_var: float) -> SymmetricThresholds:
         """The likelihood at the start, of the observed frequencies of levels or as given."""
@@ -384,10 +365,6 @@ class PreferenceGP(BaseEstimator):
         self._check_parameters()
         result.check(self._named)
         self._keep(result)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Whether there is a result."""
-        return hasattr(self, "_result")
 
     # --------------------------------------------------------------------- prediction
 

@@ -47,8 +47,7 @@ def pair_probabilities(model: ExactGP, rows: FloatArray, pairs: IntArray) -> Flo
     """Probabilities of all levels for pairs of rows, each distinct pair computed once."""
     distinct, which = np.unique(pairs, axis=0, return_inverse=True)
     at = pair_moments(model, rows, distinct)
-    proba: FloatArray = model.likelihood.probabilities(at.mean, at.var)[which.ravel()]
-    return proba
+    return np.asarray(model.likelihood.probabilities(at.mean, at.var)[which.ravel()])
 
 
 @dataclass(frozen=True, eq=False)

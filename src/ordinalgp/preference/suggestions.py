@@ -60,8 +60,7 @@ def _steps(values: FloatArray, last: float) -> FloatArray:
 def _entropy(z: FloatArray) -> FloatArray:
     """Entropy (nats) of the levels cut at standardised thresholds ``z``, the last axis."""
     p = _steps(ndtr(z), 1.0)
-    total: FloatArray = -xlogy(p, p).sum(axis=-1)
-    return total
+    return np.asarray(-xlogy(p, p).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,8 +42,7 @@ class BasisMatrix:
     def sample(self, index: IntArray) -> FloatArray:
         """Some rows of these columns, enough to see which of them are alike."""
         some = self._rows[:: max(1, len(self._rows) // _SAMPLE_ROWS)]
-        columns: FloatArray = self._kernel(some, self._centres[index])
-        return columns
+        return np.asarray(self._kernel(some, self._centres[index]))
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray]]:
         """All columns as (places, block of shape (k, N)), one after the other."""
@@ -54,8 +53,7 @@ class BasisMatrix:
         return (slice(i, min(i + self._width, n)) for i in range(0, n, self._width))
 
     def _transposed(self, part: slice) -> FloatArray:
-        columns: FloatArray = self._kernel(self._rows, self._centres[part])
-        return columns.T
+        return np.asarray(self._kernel(self._rows, self._centres[part])).T
 
     @cached_property
     def _matrix(self) -> FloatArray:

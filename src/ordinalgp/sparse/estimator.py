@@ -22,7 +22,6 @@ from ordinalgp.sparse.basis_matrix import draw_candidates, extreme_width, joint_
 from ordinalgp.sparse.width import FAMILIES, WidthChoice, WidthSearch, WidthSettings
 from ordinalgp.validation import options
 from ordinalgp.validation.memory import check_bytes
-from ordinalgp.validation.weights import check_weights
 
 _MOST_CANDIDATES = 2000
 _MOST_BASIS = 500  # a move costs the cube of this
@@ -61,8 +60,7 @@ class SparseModel:
     @property
     def relevant(self) -> IntArray:
         """Inputs whose basis functions are in the model."""
-        inputs: IntArray = self.candidates[self.basis.index]
-        return inputs
+        return np.asarray(self.candidates[self.basis.index])
 
     def latent(self, X: FloatArray) -> Moments:
         """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
@@ -284,9 +282,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     # ------------------------------------------------------------------------ fitting
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
-        X = self._check_inputs(X, reset=True)
-        levels = self._encode(X, y, classes)
-        weights = check_weights(sample_weight, len(X), levels.codes)
+        X, levels, weights = self._check_rows(X, y, sample_weight, classes)
         given = gaussian_kernel(1) if self._families else self.kernel
         kernel = given.clone_with_theta(given.theta)
         rows = numbered_rows(X, levels.codes, weights, kernel)
@@ -365,20 +361,9 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
                 f"after {found.n_rounds} rounds; raise max_iter or tol.",
                 ConvergenceWarning,
             )
-        return SparseModel(
-            rows,
-            seen,
-            candidates,
-            kernel,
-            found.basis,
-            found.covariance,
-            found.value,
-            path.then(found.path),
-            start.path,
-            start.n_rows,
-            found.converged,
-            found.n_rounds,
-        )
+        weights = found.basis, found.covariance, found.value, path.then(found.path)
+        outcome = start.path, start.n_rows, found.converged, found.n_rounds
+        return SparseModel(rows, seen, candidates, kernel, *weights, *outcome)
 
     def _publish(self, model: SparseModel) -> None:
         rows, basis, inside = model.rows, model.basis, model.relevant

@@ -258,17 +258,10 @@ def find_mode(
     start = Start(None, basis.alpha * basis.weights)  # type: ignore[arg-type]
     first = _evaluate(problem, basis.likelihood, start)
     best = _best_thresholds(problem, first, steps)
-    smoothed = best.found.smoothed
-    return Mode(
-        replace(basis, weights=best.found.posterior.mean, likelihood=best.likelihood),
-        phi,
-        first.value,
-        best.value,
-        bool(best.found.converged),
-        -task.counts * smoothed.d2,
-        task.counts * smoothed.d1,
-        float(task.counts @ smoothed.value),
-    )
+    smoothed, counts = best.found.smoothed, task.counts
+    basis = replace(basis, weights=best.found.posterior.mean, likelihood=best.likelihood)
+    derivatives = -counts * smoothed.d2, counts * smoothed.d1, float(counts @ smoothed.value)
+    return Mode(basis, phi, first.value, best.value, bool(best.found.converged), *derivatives)
 
 
 @dataclass(frozen=True, eq=False)
