@@ -28,11 +28,6 @@ _LOG_SQRT_2PI = 0.5 * np.log(2 * np.pi)
 # close that the trapezoidal rule errs by no more in the value. Its error grows by a factor of
 # order 1e7 in third derivatives, in units of the sd of u + noise L, up to the ratio below.
 _DROP = 44.0
-# sd / noise beyond which the noise is integrated instead of the latent value. Here both agree to
-# 5e-11 in all derivatives, in these units. The first integral loses digits with the cube of the
-# ratio, 1e-10 at 16. At 12 it still costs half of the second.
-_WIDE = 12.0
-_BLOCK = 2**13  # nodes processed at once: arrays of 64 KB, which stay in the cache
 # The mode and the outermost nodes are searched to this difference of the log integrand.
 _TOLERANCE = 2.0
 _MOST_STEPS = 100  # of either search; 12 is the most that was seen up to 40 sd from the level
@@ -51,6 +46,11 @@ class OrdinalLogit(Thresholds):
     """
 
     noise_sd: ClassVar[float] = float(np.pi / np.sqrt(3))
+    # sd / noise beyond which the noise is integrated instead of the latent value. Here both agree
+    # to 5e-11 in all derivatives, in units of the sd of u + noise L. The first integral loses
+    # digits with the cube of the ratio, 1e-10 at 16. At 12 it still costs half of the second.
+    largest_ratio: ClassVar[float] = 12.0
+    nodes_at_once: ClassVar[int] = 2**13  # arrays of 64 KB, which stay in the cache
 
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log E[p(y|u)], u ~ N(mean, var), with derivatives in ``mean``.
@@ -82,7 +82,7 @@ class OrdinalLogit(Thresholds):
         # are infinite or not a number.
         one = ~((sd > 0) & np.isfinite(mean + sd))
         one |= np.maximum(lo, -hi) > _DROP + 1.5 * ratio**2
-        wide = ratio > _WIDE
+        wide = ratio > self.largest_ratio
         for kind, which in (
             (_OneNode, one),
             (_OverLatent, ~one & ~wide),
@@ -99,7 +99,7 @@ class OrdinalLogit(Thresholds):
 class _Integrand(ABC):
     """density(x) q(y | mean + scale x) of observations (m,), at nodes x of shape (k, m)."""
 
-    model: Thresholds
+    model: OrdinalLogit
     y: IntArray
     mean: FloatArray
     sd: FloatArray
@@ -145,7 +145,7 @@ class _Integrand(ABC):
             start, end = bend * np.arcsinh(start / bend), bend * np.arcsinh(end / bend)
         count = _rounded_up((end - start) / spacing)
         step = (end - start) / count
-        for k, some in _blocks(count):
+        for k, some in _blocks(count, self.model.nodes_at_once):
             x, log_step = start[some] + step[some] * np.arange(k + 1)[:, None], np.log(step[some])
             if bend is not None:
                 t = x / bend[some]
@@ -321,11 +321,11 @@ def _rounded_up(count: FloatArray) -> IntArray:
     return out
 
 
-def _blocks(count: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Rows with the same number of nodes, together at most ``_BLOCK`` nodes or one row."""
+def _blocks(count: IntArray, most: int) -> Iterator[tuple[int, IntArray]]:
+    """Rows with the same number of nodes, together at most ``most`` nodes or one row."""
     for k in np.unique(count):
         rows = np.flatnonzero(count == k)
-        size = max(1, _BLOCK // int(k))
+        size = max(1, most // int(k))
         for some in np.split(rows, range(size, len(rows), size)):
             yield int(k), some
 
