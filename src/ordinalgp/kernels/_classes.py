@@ -312,7 +312,8 @@ class Correlation(_InnerProduct):
 
     Equation (20) of the paper is the sum alone, whose diagonal is ``n_i``: rows with more ratings
     would have a larger prior variance. After division by :math:`\sqrt{n_i n_j}`, every row has unit
-    variance, and rows without missing ratings have their Pearson correlation. The matrix stays positive semi-definite: it is the Gram matrix of unit vectors.
+    variance, and rows without missing ratings have their Pearson correlation. The matrix stays
+    positive semi-definite: it is the Gram matrix of unit vectors.
 
     A row that is constant or has no ratings has no correlation with anything: its z-scores are 0,
     and so is its variance.
