@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
+from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.default_kernel import starting_kernel
 from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, check_search
@@ -17,7 +17,7 @@ from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.memory import check_memory
 
-saved_as("likelihood.rank_noise")(RankNoise)
+saved_as("likelihood.rank_noise")(RankLikelihood)
 saved_as("task.least_squares")(LeastSquaresTask)
 
 # At the start: noise of the link in ranks, of the regression in standard deviations of the ranks.
@@ -158,7 +158,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     def _starts(self, task: LeastSquaresTask, options: SearchOptions) -> list[FloatArray]:
         """Our start, the paper's, and random ones."""
         first, *random = options.starts(task, default=self.kernel is None)
-        paper = RankNoise(1.0, OrdinalProbit.paper_start(task.link.n_levels))
+        paper = RankLikelihood(1.0, OrdinalProbit.paper_start(task.link.n_levels))
         theta = np.concatenate([first[: task.kernel.n_dims], paper.theta])
         theta[task.kernel.n_dims + 2] += task.prior_mean
         if self.kernel is None:
@@ -202,7 +202,7 @@ def _first_task(rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTas
     """The task at our start."""
     mean = float(np.average(rows.codes, weights=rows.counts))
     link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
-    likelihood = RankNoise(_START_NOISE * _spread(rows.codes, rows.counts), link)
+    likelihood = RankLikelihood(_START_NOISE * _spread(rows.codes, rows.counts), link)
     return LeastSquaresTask(
         rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts, mean
     )
