@@ -1,7 +1,7 @@
 """Cost of ``CollaborativeOrdinalGP``: an EM iteration, peak memory, and adding a rater.
 
 ``python -m benchmarks.collaborative_cost``, alone on the machine, one thread, processor time. Sizes
-vary one at a time about 100 raters, 450 items and 180 ratings a rater, in ten levels.
+vary one at a time about 100 raters, 450 items and 180 ratings per rater, in ten levels.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from ordinalgp import CollaborativeOrdinalGP
 from papers.data import LEVELS, ROOT
 from papers.runner import open_results, read_records, version_stamp
 
-# raters, items, ratings a rater
+# raters, items, ratings per rater
 CASES = [
     *((50, 450, 180), (100, 450, 180), (200, 450, 180), (400, 450, 180)),
     *((100, 900, 180), (100, 1800, 180), (100, 450, 90), (100, 450, 360)),
@@ -81,7 +81,7 @@ def measure_new_raters(repetitions: int = 50) -> list[dict[str, Any]]:
 
 def report(records: list[dict[str, Any]]) -> str:
     """Both tables in Markdown."""
-    lines = ["| raters | items | ratings each | likelihood | CPU s an iteration | peak | in m² |"]
+    lines = ["| raters | items | ratings each | likelihood | CPU s per iteration | peak | in m² |"]
     lines += ["|---|---|---|---|---|---|---|"]
     for r in records:
         if "raters" in r:

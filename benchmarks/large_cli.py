@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.large_cli [rows]`` writes Friedman's function of ``benchmarks.large`` as a
 Parquet file, fits it with ``ordinalgp fit``, fits it again with a checkpoint and Ctrl-C in
-mid-pass, goes on from there, and predicts a second file with both models. Each command is a process
+mid-pass, resumes, and predicts a second file with both models. Each command is a process
 of its own, whose processor time and peak memory the system reports when it ends.
 """
 

@@ -94,7 +94,7 @@ def test_a_cost_that_is_not_finite_is_named(bad):
 
 
 def test_probabilities_must_form_a_table():
-    with pytest.raises(ValueError, match=r"one column a level, but has shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"one column per level, but has shape \(2,\)"):
         decide([0.5, 0.5])
 
 

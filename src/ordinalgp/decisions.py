@@ -75,7 +75,7 @@ def _check_probabilities(probabilities: ArrayLike) -> FloatArray:
     table = np.asarray(probabilities, dtype=np.float64)
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(
-            "probabilities must have one row a case and one column a level, "
+            "probabilities must have one row per case and one column per level, "
             f"but has shape {table.shape}. Reshape a single row with [row]."
         )
     bad = np.flatnonzero(~(np.abs(table.sum(axis=1) - 1) < 1e-5) | (table < 0).any(axis=1))

@@ -143,7 +143,7 @@ class ComparisonKFold(BaseCrossValidator):
     shuffle : bool, default=True
         Whether to draw the folds at random.
     random_state : int, RandomState instance or None, default=None
-        Draws the folds.
+        Seed of the random folds.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import UpperTriangle
 from ordinalgp.core.projections import Identity
 from ordinalgp.core.search import Task, objective_named
-from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
+from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood
 
 KERNELS = [
     RBF(0.7),
@@ -97,7 +97,7 @@ def test_evidence_does_not_depend_on_the_workspace(kernel, objective):
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_least_squares_do_not_depend_on_the_workspace(kernel):
     X, y = rows()
-    likelihood = RankNoise(0.5, OrdinalProbit.from_thresholds([0.5, 1.5], 0.4))
+    likelihood = RankLikelihood(0.5, OrdinalProbit.from_thresholds([0.5, 1.5], 0.4))
     plain = LeastSquaresTask(X, kernel, likelihood, Identity(len(X)), y, np.ones(len(X)), 1.0)
     assert_same_along_a_search(plain)
 

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
 from ordinalgp.core.projections import Identity
-from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
+from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood
 from ordinalgp.metrics import log_score
 from ordinalgp.models.exact import latent_in_blocks
 from ordinalgp.plots import ContourDisplay, LatentDisplay
@@ -82,7 +82,7 @@ def test_the_objective_is_the_score_of_left_out_rows():
     assert_allclose(fitted.objective_path_.max(), fitted.loo_log_probability(), rtol=1e-9)
     # Really leave rows out, with the hyperparameters (and the prior mean) held.
     rest = np.arange(25) != 7
-    likelihood = RankNoise(fitted.noise_, fitted.likelihood_)
+    likelihood = RankLikelihood(fitted.noise_, fitted.likelihood_)
     apart = LeastSquaresTask(
         X[rest], fitted.kernel_, likelihood, Identity(24), y[rest], np.ones(24), y.mean()
     )

@@ -12,7 +12,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Identity, RowSelection
-from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise, _pull_back
+from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood, _pull_back
 
 THRESHOLDS = np.array([0.4, 1.6, 2.3])
 KERNELS = {
@@ -31,7 +31,7 @@ def make_task(kernel=KERNELS["ard"], *, copies=False, noise=0.6, link_noise=0.5,
     else:
         where, projection, counts = np.arange(n), Identity(n), np.ones(n)
     y = rng.integers(0, 4, len(where))
-    likelihood = RankNoise(noise, OrdinalProbit.from_thresholds(THRESHOLDS, link_noise))
+    likelihood = RankLikelihood(noise, OrdinalProbit.from_thresholds(THRESHOLDS, link_noise))
     task = LeastSquaresTask(X, kernel, likelihood, projection, y, counts, 1.3)
     return task, where
 

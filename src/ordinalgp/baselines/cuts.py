@@ -94,8 +94,8 @@ class CutClassifier(LevelClassifier):
         kernel = kernel.clone_with_theta(kernel.theta)
         if kernel(X[:1])[0, 0] != kernel(X[:1], X[:1])[0, 0]:
             raise ValueError(
-                f"kernel must say how alike two rows are, but {kernel} adds noise of its "
-                "own to every row. Leave its WhiteKernel out."
+                f"kernel must measure the similarity of two rows, but {kernel} adds noise of its "
+                "own to every row. Remove its WhiteKernel."
             )
         rows = numbered_rows(X, levels.codes, weights, kernel)
         data = LevelRows(rows, len(X), kernel, len(levels.categories))

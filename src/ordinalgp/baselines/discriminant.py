@@ -46,7 +46,7 @@ class KernelDiscriminantOrdinal(CutClassifier):
         "auto" takes all up to 2,000 distinct rows, and 1,000 above.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
-        categorical, or sorts numbers; strings without an order raise.
+        categorical, or sorts numbers. Strings without an order are an error.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class KernelDiscriminantOrdinal(CutClassifier):
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----

@@ -48,26 +48,27 @@ class OrdinalSVC(CutClassifier):
         number of features, meant for standardised inputs. It is kept as it is: choose its
         width, and ``C``, with ``GridSearchCV``.
     constraints : {"implicit", "explicit", "fixed_margin"}, default="implicit"
-        "implicit": every row wants a margin to every threshold, which puts the thresholds in
-        order and bounds the absolute error. "explicit": to the thresholds next to its level,
-        which are kept in order. "fixed_margin": the same without the order, as in [Shashua03]_.
+        "implicit": every row has a margin to every threshold, which puts the thresholds in
+        order and bounds the absolute error. "explicit": every row has margins only to the
+        thresholds next to its level, which are kept in order. "fixed_margin": the same without
+        the order, as in [Shashua03]_.
     C : float, default=1.0
-        Cost per unit of margin that a row lacks.
+        Penalty per unit of margin violation.
     rank : int, "auto" or None, default="auto"
         Largest number of rows whose kernel functions make up the model. None takes all rows.
         "auto" takes all up to 2,000 distinct rows, and 1,000 above.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
-        categorical, or sorts numbers; strings without an order raise.
+        categorical, or sorts numbers. Strings without an order are an error.
     max_iter : int, default=100
-        Largest number of steps of the interior point method; some 20 suffice.
+        Largest number of steps of the interior point method; about 20 are usually enough.
     tol : float, default=1e-8
         Largest relative gap between the objective and its lower bound.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Support vectors as row numbers: rows with a margin that binds.
+        Row numbers of the support vectors: rows on their margin or violating it.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels.
     centres_ : ndarray of shape (n_centres, n_features)
@@ -90,7 +91,7 @@ class OrdinalSVC(CutClassifier):
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----
@@ -195,37 +196,37 @@ class IncrementalModel(SupportVectorModel):
 class IncrementalOrdinalSVC(OrdinalSVC):
     """Support vector machine for ordered levels that learns from further rows (like ISVOR).
 
-    The model is that of :class:`OrdinalSVC`, to its tolerance. It is found on a working set, which
-    rows that lack margin join until there are none outside. ``partial_fit`` begins with the
-    support vectors and some of the new rows.
+    The model is that of :class:`OrdinalSVC`, to its tolerance. It is trained on a working set of
+    rows. Rows outside that violate their margins are added, until there are none. ``partial_fit``
+    starts with the support vectors and some of the new rows.
 
     Parameters
     ----------
     kernel : scikit-learn kernel, default=None
         Similarity of two rows; see :class:`OrdinalSVC`.
     constraints : {"implicit", "explicit", "fixed_margin"}, default="implicit"
-        Margins that a row must keep; see :class:`OrdinalSVC`.
+        Margins of each row; see :class:`OrdinalSVC`.
     C : float, default=1.0
-        Cost per unit of margin that a row lacks.
+        Penalty per unit of margin violation.
     chunk_size : int, default=500
-        Rows that join the working set at once.
+        Number of rows added to the working set at a time.
     rank : int, "auto" or None, default="auto"
         Largest number of rows whose kernel functions make up the model of a working set; see
         :class:`OrdinalSVC`.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
-        categorical, or sorts numbers; strings without an order raise.
+        categorical, or sorts numbers. Strings without an order are an error.
     max_iter : int, default=100
         Largest number of steps of the interior point method for one working set.
     tol : float, default=1e-8
         Largest relative gap between the objective and its lower bound.
     random_state : int, RandomState instance or None, default=None
-        Draws the first rows; the answer does not depend on it.
+        Seed of the first rows; the result does not depend on it.
 
     Attributes
     ----------
     support_ : ndarray of shape (n_support,)
-        Support vectors as row numbers, counted over all rows that the model was given.
+        Row numbers of the support vectors, counted over all rows that the model was given.
     n_rounds_ : int
         Number of working sets of the last training.
     n_rows_seen_ : int
@@ -252,7 +253,7 @@ class IncrementalOrdinalSVC(OrdinalSVC):
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----

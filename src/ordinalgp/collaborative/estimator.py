@@ -31,8 +31,8 @@ _COVARIANCE_SMOOTHING_PER_ITEM = 4.0
 class CollaborativeOrdinalGP(BaseEstimator):
     """Gaussian process ordinal regression for many raters with a common prior ([Yu06]_).
 
-    Every rater has a latent function of the items, drawn from one Gaussian prior, and own
-    thresholds and noise. EM alternates between the raters' posteriors (exact for the Gaussian
+    Every rater has a latent function of the items, drawn from one Gaussian prior, with thresholds
+    and noise of its own. EM alternates between the raters' posteriors (exact for the Gaussian
     likelihood, else expectation propagation) and the prior's mean and covariance.
 
     Parameters
@@ -68,7 +68,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
     tol : float, default=1e-4
         EM stops when an iteration gains less than this per rating.
     n_jobs : int, default=None
-        Number of raters worked on at once, through joblib.
+        Number of raters processed in parallel by joblib.
     verbose : int, default=0
         1 prints the objective of every iteration on the error stream.
 

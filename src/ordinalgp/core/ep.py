@@ -1,6 +1,7 @@
 """Expectation propagation: Gaussian sites matched to the likelihood at the cavity.
 
-The cavity is the posterior with one copy of the observation's own site removed.
+The cavity is the posterior with one copy of the observation's own site removed. EP's evidence and
+its gradient are in `objectives`.
 """
 
 from dataclasses import dataclass, replace
@@ -96,7 +97,7 @@ def _relax(problem: Problem, found: Approximation, tol: float) -> Approximation:
 
 @dataclass(eq=False)
 class _Stall:
-    """Tells when rounding, not the tolerance, limits how still the sites can stand."""
+    """Detector of convergence that rounding, not the tolerance, limits."""
 
     best: float = np.inf
     sweeps: int = 0

@@ -1,4 +1,7 @@
-"""Laplace's approximation: Gaussian sites matched to the likelihood at the posterior mode."""
+"""Laplace's approximation: Gaussian sites matched to the likelihood at the posterior mode.
+
+Its evidence and the gradients of App. A of [Chu05]_ are in `objectives`.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Training objectives: a number, and its gradient in the kernel matrix and the likelihood."""
+"""Training objectives: evidence of Laplace and of EP, with gradients in K and the likelihood."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -43,7 +43,7 @@ def make_three_ranks(
     noise : float, default=0.2
         Standard deviation of the noise; 0 makes the borders sharp.
     random_state : int, RandomState instance or None, default=None
-        Draws the points and the noise.
+        Seed of the points and the noise.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def make_five_ranks_1d(
     counts : sequence of 5 ints, default=(2, 3, 10, 5, 1)
         Number of points of each rank.
     random_state : int, RandomState instance or None, default=None
-        Draws the points, uniformly in the interval of their rank.
+        Seed of the points, which are uniform in the interval of their rank.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def make_product_ranks(
     noise : float, default=0.5
         Standard deviation of the noise.
     random_state : int, RandomState instance or None, default=None
-        Draws the points and the noise.
+        Seed of the points and the noise.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def make_ratings(
     noise : float, default=0.3
         Standard deviation of the noise of a rating.
     random_state : int, RandomState instance or None, default=None
-        Draws everything.
+        Seed of all random draws.
 
     Returns
     -------
@@ -256,7 +256,7 @@ def make_sine_comparisons(
     n_items : int, default=50
         Number of items, at least 2.
     random_state : int, RandomState instance or None, default=None
-        Draws the items, then the pairs: a larger number of comparisons begins with the same ones.
+        Seed of the items, then of the pairs: with more comparisons, the first ones are the same.
 
     Returns
     -------

@@ -23,9 +23,9 @@ from ordinalgp.validation.options import check_option, check_whole
 class OrdinalGPClassifier(OrdinalClassifier):
     """Classifier for ordered levels with a Gaussian process prior.
 
-    A latent function with a Gaussian process prior runs over the inputs; thresholds cut its
-    noisy value into levels. Hyperparameters (kernel, noise, thresholds) maximise the
-    approximate evidence, so nothing needs to be cross-validated. See [Chu05]_.
+    A latent function of the inputs has a Gaussian process prior. Thresholds cut its value, plus
+    noise, into levels. The hyperparameters (kernel, noise, thresholds) maximise the approximate
+    evidence, so that no cross-validation is needed. See [Chu05]_.
 
     Parameters
     ----------
@@ -34,28 +34,28 @@ class OrdinalGPClassifier(OrdinalClassifier):
         variance and squared length scale equal to the number of features at the start, meant
         for standardised inputs. :mod:`ordinalgp.kernels` has more.
     likelihood : {"probit", "logit"} or likelihood object, default="probit"
-        Noise of the latent function: normal, or logistic (proportional odds), whose expectations
-        are taken by quadrature and cost several times more. An object with the members of
-        ``ordinalgp.core.likelihoods.OrdinalLikelihood`` is where the search begins; inducing
-        points ask for a threshold model, ``ordinalgp.core.likelihoods.Thresholds``.
+        Noise of the latent function: normal, or logistic (proportional odds). Logistic noise
+        needs quadrature and costs several times more. The search can also start from an object
+        with the members of ``ordinalgp.core.likelihoods.OrdinalLikelihood``. With inducing points
+        it must be a threshold model, ``ordinalgp.core.likelihoods.Thresholds``.
     inference : {"ep", "laplace"}, default="ep"
-        Expectation propagation, or Laplace's approximation at the posterior mode: up to a
-        third cheaper per fit, but its evidence can have a false maximum at small noise where
-        data are few, which draws predictions to the end levels.
+        Expectation propagation (EP), or Laplace's approximation at the posterior mode. Laplace is
+        up to a third cheaper per fit. With few rows its evidence can have a false maximum at
+        small noise, where predictions tend to the lowest and highest levels.
     objective : {"evidence", "bound"}, default="evidence"
-        What the search maximises. "bound" is the variational lower bound of the paper's
+        Objective of the search. "bound" is the variational lower bound of the paper's
         Appendix C, for EP only.
     inducing : {"auto", None}, int or array of shape (m, n_features), default="auto"
-        Inducing points: how many, or where. None is the exact model, whose cost grows with the
-        cube of the rows. "auto" is exact up to 2,000 rows and takes at most 512 points above:
-        as many as leave nowhere more than 1e-4 of the noise variance unexplained, and 512 where
-        that would need more. A number is taken in full, unless fewer points explain all there is.
-        With inducing points a row costs the same however many rows there are, and ``X`` may be a
-        memory map, a dask array, or a function that returns a new iterator of chunks ``(X, y)``,
-        or of functions that read one (with ``y=None``); chunks are worked on through joblib.
+        Number of inducing points, or the points themselves. None is the exact model, whose cost
+        grows with the cube of the number of rows. "auto" is exact up to 2,000 rows. Above, it
+        adds points until nowhere more than 1e-4 of the noise variance is left unexplained, but at
+        most 512. A given number is used in full, unless fewer points explain all variance.
+        With inducing points the cost per row is constant, and ``X`` may be a memory map or a
+        dask array. With ``y=None`` it may also be a function that returns a new iterator of
+        chunks ``(X, y)``, or of functions that read one chunk each.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
-        categorical, or sorts numbers; strings without an order raise.
+        categorical, or sorts numbers. Strings without an order are an error.
     decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label: the most probable level (least zero-one error), the
         median (least absolute error), the level nearest the mean rank, or the least expected
@@ -73,33 +73,33 @@ class OrdinalGPClassifier(OrdinalClassifier):
         Checkpoint folder of a fit over many rows, written after every pass; an interrupted fit
         resumes from it. Removed when the fit is complete.
     n_jobs : int, default=None
-        Number of restarts or of chunks worked on at once, through joblib.
+        Number of restarts or chunks processed in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Draws the random starts.
+        Seed of the random starts.
     verbose : int, default=0
-        1 reports every search, and every pass over many rows with its rows per second; 2 every
-        evaluation; all on the error stream.
+        1 prints every search and, with many rows, every pass with its rows per second. 2 also
+        prints every evaluation. Both print on the error stream.
 
     Attributes
     ----------
     kernel_ : scikit-learn kernel
-        The kernel with its hyperparameters found.
+        Kernel with the learned hyperparameters.
     likelihood_ : likelihood object
-        The ordinal likelihood with its parameters found.
+        Ordinal likelihood with the learned parameters.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels, on the latent scale.
     noise_ : float
-        Standard deviation of the noise added to the latent function.
+        Scale of the noise added to the latent function; for normal noise its standard deviation.
     log_marginal_likelihood_value_ : float
-        The objective (log evidence or bound) at the hyperparameters found.
+        The objective (log evidence or bound) at the learned hyperparameters.
     evidence_path_ : ndarray
         The objective at every evaluation of the winning search.
     converged_ : bool
-        Whether both the inference and the search settled.
+        Whether both the inference and the search converged.
     n_iter_ : int
-        Sweeps or Newton steps of the final inference; passes over all rows, where there are many.
+        Sweeps or Newton steps of the final inference; with many rows, passes over all of them.
     inducing_points_ : ndarray of shape (m, n_features)
-        Inducing points, where the model has them.
+        Inducing points, if the model has them.
     categories_ : ndarray
         All levels in rank order.
     classes_ : ndarray
@@ -107,14 +107,14 @@ class OrdinalGPClassifier(OrdinalClassifier):
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----
-    ``sample_weight`` counts copies: weight 2 gives the model of the row written twice, and
-    repeated rows cost nothing extra. With a ``WhiteKernel`` copies are different observations
-    of different latent values, so there weights are powers of the likelihood instead. Under EP
-    weights far below one together with very small noise may fail to converge, with a warning.
+    ``sample_weight`` counts copies: a row of weight 2 gives the same model as two equal rows, and
+    repeated rows cost nothing extra. With a ``WhiteKernel``, copies are observations of different
+    latent values, so weights are powers of the likelihood instead. EP may not converge, and then
+    warns, if weights far below one meet very small noise.
 
     References
     ----------
@@ -233,9 +233,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further rows, as one more chunk.
 
-        The first call is ``fit``. After it hyperparameters and inducing points stay as they are,
-        and the posterior takes the new rows in; in an exact model the rows of the first call
-        become the inducing points.
+        The first call is ``fit``. Later calls keep the hyperparameters and the inducing points,
+        and update the posterior. If the first model is exact, its rows become the inducing
+        points.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The kernels of the papers that scikit-learn lacks.
+"""Kernels of the papers that scikit-learn does not have.
 
 All are ordinary scikit-learn kernels: they add, multiply, exponentiate and clone like the others.
 """

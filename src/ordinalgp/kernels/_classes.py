@@ -65,11 +65,11 @@ class _Differences(sk.StationaryKernelMixin, sk.NormalizedKernelMixin, _RowKerne
 
 
 class Independent(_Differences):
-    r"""Every distinct row has a value of its own: ``k(x, x') = 1`` if ``x = x'``, else 0.
+    r"""Kernel of independent values per distinct row: ``k(x, x') = 1`` if ``x = x'``, else 0.
 
-    For items without features, with numbers that tell them apart as the only column; and, added to
-    another kernel, for what is particular to an item beyond its features. Unlike ``WhiteKernel``,
-    which is new noise at each call, it remembers: the same row has the same value again.
+    Use it for items without features, with the item's number as the only column. Added to another
+    kernel, it models a deviation of each item that its features do not explain. Unlike noise
+    (``WhiteKernel``), the value of a row is the same in training and in prediction.
 
     Examples
     --------
@@ -114,19 +114,19 @@ class _OneLengthScale(_Differences):
 
 
 class Additive(_OneLengthScale):
-    r"""A sum of functions of one feature each, or of a few: ``k = mean_g RBF(x_g, x'_g)``.
+    r"""Kernel of sums of functions of few features each: ``k = mean_g RBF(x_g, x'_g)``.
 
-    Each group g of neighbouring features has a smooth function of its own and they are added, as
-    the places of a molecule, the questions of a form or the terms of a price often are. With many
-    features and few observations this learns more than one function of all of them; add ``RBF``
-    for what features do together. One length scale for all, so that inputs should be standardised.
+    Each group g of neighbouring features, by default a single feature, has a smooth function of
+    its own; these are added. Examples are the positions of a molecule or the questions of a form.
+    With many features and few rows this learns more than one function of all features. Add ``RBF``
+    for interactions. All functions share one length scale, so standardise the inputs.
 
     Parameters
     ----------
     length_scale : float, default=1.0
         The length scale of every function; about the square root of ``size`` is a good start.
     length_scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
-        Where the optimiser may look for it; "fixed" keeps it as given.
+        Bounds of the search for it; "fixed" keeps it as given.
     size : int, default=1
         Number of neighbouring features in a group; it divides the number of features.
 
@@ -172,12 +172,11 @@ class Additive(_OneLengthScale):
 
 
 class Exponential(_OneLengthScale):
-    r"""Exponential decay with the sum of differences: ``k = exp(-sum_d |x_d - x'_d| / length)``.
+    r"""Exponential kernel of absolute differences: ``k = exp(-sum_d |x_d - x'_d| / length)``.
 
-    The product of one exponential kernel for each feature. Functions have kinks instead of being
-    smooth: the better choice for steps, for features with few values, such as answers on a scale,
-    where each combination has something of its own, and for features with heavy tails. One length
-    scale for all, so that inputs should be standardised.
+    It is the product of one exponential kernel per feature. Functions have kinks. This suits
+    steps, features with heavy tails, and features with few values, such as answers on a scale. All
+    features share one length scale, so standardise the inputs.
 
     Parameters
     ----------
@@ -185,7 +184,7 @@ class Exponential(_OneLengthScale):
         The sum of differences over which correlation falls to 1/e; some multiple of the number of
         standardised features is a good start.
     length_scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
-        Where the optimiser may look for it; "fixed" keeps it as given.
+        Bounds of the search for it; "fixed" keeps it as given.
 
     Examples
     --------
@@ -242,7 +241,7 @@ class ARDLinear(_InnerProduct):
         The weight of each feature; a number is shared by all of them.
     relevance_bounds : pair of floats, array of shape (n_features, 2) or "fixed", \
             default=(1e-5, 1e5)
-        Where the optimiser may look for the relevance; "fixed" keeps it as given.
+        Bounds of the search for the relevance; "fixed" keeps it as given.
 
     References
     ----------
@@ -302,19 +301,19 @@ class ARDLinear(_InnerProduct):
 
 
 class Correlation(_InnerProduct):
-    r"""Pearson correlation between rating rows with gaps.
+    r"""Pearson correlation between rows of ratings, some of them missing.
 
-    Rows are what is compared (movies, say) and columns are those who rated them; NaN marks a rating
-    that was not given. Each row becomes z-scores, ``z = (x - mean) / std`` with the mean and the
-    standard deviation over its own observed entries, and a gap gets the row's mean, so its z-score
-    is 0 (section 6.3 of [Chu05]_). Then, with ``n_i`` the number of ratings in row i,
+    Rows are items, such as movies, and columns are raters; NaN marks a missing rating. Each row
+    becomes z-scores, ``z = (x - mean) / std``, with the mean and the standard deviation of its
+    observed entries. A missing rating gets the row's mean, so its z-score is 0 (section 6.3 of
+    [Chu05]_). Then, with ``n_i`` the number of ratings in row i,
 
     .. math:: k(x_i, x_j) = \sum_u z_{iu} z_{ju} / \sqrt{n_i n_j}
 
-    Equation (20) of the paper is the sum alone, whose diagonal is ``n_i``: a much-rated row would
-    have a larger prior variance for no other reason than its number of ratings. Divided by
-    :math:`\sqrt{n_i n_j}`, every row has unit variance and rows without gaps have their Pearson
-    correlation. The matrix stays positive semi-definite: it is the Gram matrix of unit vectors.
+    Equation (20) of the paper is the sum alone, whose diagonal is ``n_i``: rows with more ratings
+    would have a larger prior variance. After division by :math:`\sqrt{n_i n_j}`, every row has unit
+    variance, and rows without missing ratings have their Pearson correlation. The matrix stays
+    positive semi-definite: it is the Gram matrix of unit vectors.
 
     A row that is constant or has no ratings has no correlation with anything: its z-scores are 0,
     and so is its variance.
@@ -322,7 +321,7 @@ class Correlation(_InnerProduct):
     Parameters
     ----------
     missing : {"mean"}, default="mean"
-        How gaps are filled: with the mean of their row.
+        Missing ratings are replaced by the mean of their row.
 
     References
     ----------

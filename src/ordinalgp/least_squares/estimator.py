@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankNoise
+from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.default_kernel import starting_kernel
 from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, check_search
@@ -17,7 +17,7 @@ from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.memory import check_memory
 
-saved_as("likelihood.rank_noise")(RankNoise)
+saved_as("likelihood.rank_noise")(RankLikelihood)
 saved_as("task.least_squares")(LeastSquaresTask)
 
 # At the start: noise of the link in ranks, of the regression in standard deviations of the ranks.
@@ -29,10 +29,10 @@ _START_NOISE = 0.5
 class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     """Classifier for ordered levels by regression on their ranks.
 
-    A Gaussian process regression on the ranks 0, 1, ... of the levels, exact and in closed form;
-    thresholds with a slope of their own turn its prediction into probabilities. Kernel, noise,
-    slope and thresholds together maximise the leave-one-out log probability, which takes one
-    matrix factorisation for each set of hyperparameters. See [Srijith12]_.
+    The latent function is a Gaussian process regression on the ranks 0, 1, ... of the levels, in
+    closed form. Thresholds and a slope turn its prediction into probabilities. Kernel, noise,
+    slope and thresholds together maximise the leave-one-out log probability. Each set of
+    hyperparameters takes one matrix factorisation. See [Srijith12]_.
 
     Parameters
     ----------
@@ -42,40 +42,40 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         start, meant for standardised inputs.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
-        categorical, or sorts numbers; strings without an order raise.
+        categorical, or sorts numbers. Strings without an order are an error.
     decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
     n_restarts_optimizer : int, default=1
-        Additional searches; the best is kept. The first begins where the paper does, the others
-        at random. From some hundred rows on, searches rarely differ, and 0 halves the time.
+        Additional searches; the best is kept. The first starts at the paper's values, the others
+        at random. With a few hundred rows or more, searches rarely differ, and 0 halves the time.
     n_jobs : int, default=None
-        Number of searches run at once, through joblib.
+        Number of searches run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Draws the random starts.
+        Seed of the random starts.
     verbose : int, default=0
         1 reports every search, 2 every evaluation, on the error stream.
 
     Attributes
     ----------
     kernel_ : scikit-learn kernel
-        The kernel with its hyperparameters found.
+        Kernel with the learned hyperparameters.
     likelihood_ : OrdinalProbit
         Probabilities of the levels given the latent function: thresholds and slope.
     slope_ : float
-        How steeply probabilities change with the latent value, per rank.
+        Steepness of the probabilities as functions of the latent value, per rank.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels, in ranks: halfway would be 0.5, 1.5, ...
     noise_ : float
         Standard deviation of the ranks around the latent function.
     loo_log_score_ : float
-        Mean negative log probability of the training rows, each left out: what was minimised.
+        Leave-one-out log score of the training rows, which the search minimises.
     objective_path_ : ndarray
         Sum of the log probabilities at every evaluation of the winning search.
     converged_ : bool
-        Whether the search settled.
+        Whether the search converged.
     n_iter_ : int
         Evaluations of the winning search.
     categories_ : ndarray
@@ -85,13 +85,13 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----
-    ``sample_weight`` counts copies, as if rows were written several times; then one copy is left
-    out at a time. The variance of a left-out row is that of the latent function, the same
-    quantity as in prediction; the paper's eq. (13) has the regression noise in it.
+    ``sample_weight`` counts copies, as if rows were repeated; one copy is left out at a time. The
+    variance of a left-out row is that of the latent function, as in prediction. The paper's
+    eq. (13) includes the regression noise.
 
     References
     ----------
@@ -158,7 +158,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     def _starts(self, task: LeastSquaresTask, options: SearchOptions) -> list[FloatArray]:
         """Our start, the paper's, and random ones."""
         first, *random = options.starts(task, default=self.kernel is None)
-        paper = RankNoise(1.0, OrdinalProbit.paper_start(task.link.n_levels))
+        paper = RankLikelihood(1.0, OrdinalProbit.paper_start(task.link.n_levels))
         theta = np.concatenate([first[: task.kernel.n_dims], paper.theta])
         theta[task.kernel.n_dims + 2] += task.prior_mean
         if self.kernel is None:
@@ -202,7 +202,7 @@ def _first_task(rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTas
     """The task at our start."""
     mean = float(np.average(rows.codes, weights=rows.counts))
     link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
-    likelihood = RankNoise(_START_NOISE * _spread(rows.codes, rows.counts), link)
+    likelihood = RankLikelihood(_START_NOISE * _spread(rows.codes, rows.counts), link)
     return LeastSquaresTask(
         rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts, mean
     )

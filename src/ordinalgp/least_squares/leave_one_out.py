@@ -27,9 +27,10 @@ RANK_NOISE_BOUNDS = (1e-2, 1e3)
 
 
 @dataclass(frozen=True, eq=False)
-class RankNoise:
-    """Noise of the ranks around the latent function, and the link from it to the levels.
+class RankLikelihood:
+    """Likelihoods of the ranks in training, and of the levels in prediction.
 
+    ``noise`` is that of the ranks around the latent function: eq. (2) of [Srijith12]_.
     ``link`` has noise 1/slope and thresholds on the scale of the ranks: eq. (7) of [Srijith12]_
     with its slope and thresholds divided by the slope. theta = [log noise, link.theta].
     """

@@ -123,7 +123,7 @@ def scan(factory: Factory, categories: Any, n_jobs: int | None = None) -> "Facto
     rows = FactoryRows.of(parts, "The factory gave no chunk", categories, **more)
     if sum(1 for _ in factory()) != len(rows.lengths):
         raise ValueError(
-            "The factory gave chunks the first time and other or none the second time: an iterator "
+            "The factory gave another number of chunks at its second call, as an iterator does "
             "that can be read only once. Pass a function that opens the data anew at each call."
         )
     return rows

@@ -111,7 +111,7 @@ class SiteStore:
         if str(state.pop("fingerprint")) != self.fingerprint:
             raise ValueError(
                 f"The checkpoint in {str(self.folder)!r} belongs to a fit with other parameters or "
-                "other rows. Delete the folder to begin anew, or name another one."
+                "other rows. Delete the folder to start again, or name another one."
             )
         self.passes = int(state.pop("passes"))
         return state

@@ -63,8 +63,8 @@ def check_threshold_model(likelihood: Any) -> None:
     """Raise unless a likelihood, a word or an object, can be used with inducing points."""
     if not isinstance(likelihood, str | Thresholds):
         raise TypeError(
-            "Inducing points need a threshold model, which says what the variance that they leave "
-            f"does to it and how its scale moves, but likelihood is a {type(likelihood).__name__}. "
+            "Inducing points need a threshold model, because they change the variance and scale "
+            f"of the likelihood, but likelihood is a {type(likelihood).__name__}. "
             "Use inducing=None, or inherit from ordinalgp.core.likelihoods.Thresholds."
         )
 

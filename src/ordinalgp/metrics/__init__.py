@@ -1,4 +1,4 @@
-"""Scores for predictions of ordered levels, and scorers that know the order.
+"""Scores for predictions of ordered levels, and scorers for cross-validation.
 
 All metrics have two options. ``categories``, array-like of shape (r,), names the levels from lowest
 to highest. Without it the order is that of ``y_true`` if this is an ordered pandas categorical or a

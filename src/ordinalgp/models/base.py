@@ -242,7 +242,7 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         Returns
         -------
         float
-            Accuracy; :mod:`ordinalgp.metrics` has scores that know the order.
+            Accuracy; :mod:`ordinalgp.metrics` has scores that respect the order.
         """
         # scikit-learn's accuracy takes half-star ratings for a continuous target.
         predicted, truth = self.predict(X), column_or_1d(np.asarray(y))

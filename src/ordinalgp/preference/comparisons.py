@@ -282,6 +282,6 @@ def _reject_all_ties(levels: NDArray[Any], codes: IntArray) -> None:
     middle = (len(levels) - 1) / 2
     if (codes == middle).all():
         raise ValueError(
-            f"Every comparison is a tie ({show(levels[[int(middle)]])}), so nothing "
-            "tells the items apart or how wide a tie is. Add comparisons that were won."
+            f"Every comparison is a tie ({show(levels[[int(middle)]])}), so neither the order of "
+            "the items nor the width of a tie can be learned. Add comparisons that were won."
         )

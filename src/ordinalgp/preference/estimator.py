@@ -65,11 +65,11 @@ class PreferenceResult:
 
 @saved_as("estimator.preference")
 class PreferenceGP(BaseEstimator):
-    """Utility of items, learned from comparisons of pairs.
+    """Model of the utility of items that learns from comparisons of pairs.
 
     Every item has a utility with a Gaussian process prior over the items' features. A comparison
-    sees the difference of two utilities with noise; thresholds cut it into "right preferred" and
-    "left preferred", with ties or grades between if there are any. See [Wang10]_.
+    depends on the difference of two utilities, plus noise. Thresholds cut it into "right preferred"
+    and "left preferred", with ties or grades between if there are any. See [Wang10]_.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ class PreferenceGP(BaseEstimator):
         Possible ``outcomes``, from "right much preferred" to "left much preferred": any
         number, odd with a tie in the middle or even without. None means -1, +1, with 0 for ties.
     noise : "learned" or float, default="learned"
-        Standard deviation of the noise of one item in one comparison; a number is kept as it is.
+        Scale of the noise of one item in one comparison, for normal noise its standard deviation; a
+        number is kept as it is.
     position_bias : {"none", "learned"}, default="none"
         Whether being on the left may be an advantage, such as playing at home.
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
@@ -100,20 +101,21 @@ class PreferenceGP(BaseEstimator):
     tol : float, default=1e-6
         Inference stops when no site moves further than this many posterior standard deviations.
     n_jobs : int, default=None
-        Number of restarts run at once, through joblib.
+        Number of restarts run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Draws the random starts, the samples of :meth:`rank` and the random pairs.
+        Seed of the random starts, the samples of :meth:`rank` and the random pairs.
     verbose : int, default=0
         1 reports every search, 2 every evaluation, on the error stream.
 
     Attributes
     ----------
     kernel_ : scikit-learn kernel
-        The kernel with its hyperparameters found.
+        Kernel with the learned hyperparameters.
     likelihood_ : likelihood object
-        The likelihood of a comparison, with its parameters found.
+        Likelihood of a comparison, with the learned parameters.
     noise_ : float
-        Standard deviation of one item's noise: a difference carries ``2 * noise_**2``.
+        Scale of one item's noise. For normal noise it is the standard deviation, and a difference
+        of two items has the noise variance ``2 * noise_**2``.
     margins_ : ndarray of shape (n_levels - 1,)
         Thresholds on the difference of utilities: ``[0.]`` for wins, symmetric otherwise.
     position_bias_ : float
@@ -123,7 +125,7 @@ class PreferenceGP(BaseEstimator):
     items_ : ndarray
         Names of the items; only with ``kernel="independent"``.
     log_marginal_likelihood_value_ : float
-        The log evidence at the hyperparameters found.
+        The log evidence at the learned hyperparameters.
     evidence_path_ : ndarray
         The log evidence at every evaluation of the winning search.
     converged_ : bool
@@ -137,9 +139,9 @@ class PreferenceGP(BaseEstimator):
 
     Notes
     -----
-    Comparisons tell differences only: utilities are relative to the prior mean 0. Groups of items
-    that were never compared with each other are tied together by the prior alone, and items that
-    were never compared get their utility from the features.
+    Comparisons determine only differences: utilities are relative to the prior mean 0. Only the
+    prior relates groups of items that were never compared with each other. Items that were never
+    compared get their utility from the features.
 
     References
     ----------

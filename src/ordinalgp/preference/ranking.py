@@ -44,7 +44,7 @@ def _block_moments(model: ExactGP, left: FloatArray, right: FloatArray) -> Momen
 
 
 def pair_probabilities(model: ExactGP, rows: FloatArray, pairs: IntArray) -> FloatArray:
-    """Probabilities of all levels for pairs of rows, each distinct pair computed once."""
+    """Probabilities of all levels for pairs of rows, eq. (6) of [Wang10]_; equal pairs once."""
     distinct, which = np.unique(pairs, axis=0, return_inverse=True)
     at = pair_moments(model, rows, distinct)
     return np.asarray(model.likelihood.probabilities(at.mean, at.var)[which.ravel()])

@@ -117,11 +117,11 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         Memory for the basis matrix and its parts, in bytes or as "512MB". A matrix that does not
         fit is computed block by block in every round.
     candidates : int, "auto" or None, default="auto"
-        Number of rows, drawn at random, that offer a basis function. "auto" means at most 2,000,
-        None all. The model learns from all rows in any case.
+        Number of rows, drawn at random, that can become centres of basis functions. "auto" means
+        at most 2,000, None means all. The model learns from all rows in any case.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
-        categorical, or sorts numbers; strings without an order raise.
+        categorical, or sorts numbers. Strings without an order are an error.
     decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
     max_iter : int, default=100
@@ -130,9 +130,9 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         Training stops when no move raises the log evidence by more than this. Larger values give
         fewer relevance vectors in less time.
     n_jobs : int, default=None
-        Number of widths tried at once, through joblib.
+        Number of widths tried in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Draws the first rows, the candidates and the rows that choose the width.
+        Seed that draws the first rows, the candidates and the rows that choose the width.
     verbose : int, default=0
         1 reports the result of the search for a width and of the training, 2 every step of both;
         all on the error stream.
@@ -140,7 +140,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     Attributes
     ----------
     relevance_ : ndarray of shape (n_relevance,)
-        Relevance vectors as row numbers, counted over all rows that the model was given.
+        Row numbers of the relevance vectors, counted over all rows that the model was given.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors themselves.
     weights_ : ndarray of shape (n_relevance,)
@@ -152,7 +152,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     kernel_ : scikit-learn kernel
         The basis function.
     likelihood_ : OrdinalProbit
-        The ordinal likelihood with its thresholds found.
+        Ordinal likelihood with the learned thresholds.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels, on the latent scale.
     noise_ : float
@@ -164,8 +164,8 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         with the training that won.
     evidence_moves_ : ndarray of shape (n_steps,)
         Kind of each step: "start", "add", "re-estimate", "delete", "thresholds" or "linearise".
-        The last is a new mode, with a new expansion of the likelihood. Only there the path may
-        fall.
+        "linearise" is a new mode, with a new expansion of the likelihood. Only such a step can
+        lower the evidence.
     width_path_ : ndarray of shape (n_widths, 2)
         Widths that were tried for the chosen family, ascending, and the criterion of each: its log
         evidence less 2.3 per function, for the precision that was fitted. With more than 2,000
@@ -173,7 +173,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     width_rows_ : int
         Number of rows that chose the width, equal ones counted; 0 for a given kernel.
     candidates_ : ndarray of shape (n_candidates,)
-        Rows that offered a basis function, as row numbers.
+        Row numbers of the candidates for basis functions.
     n_rows_seen_ : int
         Number of rows that ``fit`` and ``partial_fit`` were given.
     converged_ : bool
@@ -188,7 +188,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features, where the input had them.
+        Names of the features, if the input had them.
 
     Notes
     -----
@@ -196,8 +196,8 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     takes one move and then finds a new mode. Here all good moves among the best candidates are
     taken at one mode, and fewer where the evidence at the next mode would be lower.
 
-    ``partial_fit`` starts from the model, its kernel and its thresholds. New rows offer basis
-    functions and take part in every statistic, and the old rows stay. A width chosen by few rows
+    ``partial_fit`` starts from the model, its kernel and its thresholds. New rows are
+    candidates too, and the model keeps learning from the old rows. A width chosen by few rows
     is chosen again when there are nearly twice as many, up to 8,000. From 2,000 rows on it is
     chosen among its neighbours, and the family of functions stays.
 

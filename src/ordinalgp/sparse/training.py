@@ -4,7 +4,8 @@ One round finds the mode of the weights (eqs. (6)-(11) of [Li18]_) and the thres
 the evidence (section 4.2). It expands the likelihood there and scores every candidate in one pass
 over the columns. Then it takes all good moves among the best candidates at that fixed curvature.
 Algorithm 1 of the paper takes one move per round. Here the cost of a move does not depend on N,
-and a round costs O(N C M).
+and a round costs O(N C M). The noise stays 1, because noise, thresholds and weights share one
+scale; eq. (15) is not used.
 """
 
 from collections.abc import Sequence

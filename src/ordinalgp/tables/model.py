@@ -60,9 +60,9 @@ class TableResult:
 class TableModel(BaseEstimator):
     """Classifier of ordered levels for tables with named columns.
 
-    Numbers are scaled, nominal columns become 0/1 features, gaps are filled and marked. All of it
-    is learned in ``fit``, saved with the model and repeated in ``predict``.
-    :mod:`ordinalgp.tables.encoding` states the rule.
+    Numbers are scaled, nominal columns become 0/1 features, and missing values are filled and
+    marked. ``fit`` learns this encoding, ``save`` stores it and ``predict`` applies it. Its rules
+    are in :mod:`ordinalgp.tables.encoding`.
 
     Parameters
     ----------
@@ -89,11 +89,11 @@ class TableModel(BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Observed levels, sorted as scikit-learn sorts them.
     likelihood_ : likelihood
-        Ordinal likelihood with its parameters found.
+        Ordinal likelihood with the learned parameters.
     thresholds_ : ndarray of shape (n_categories - 1,)
         Cuts between consecutive levels, on the latent scale.
     noise_ : float
-        Standard deviation of the noise added to the latent function.
+        Scale of the noise added to the latent function; for normal noise its standard deviation.
     spread_ : ndarray of shape (n_features,)
         Standard deviation of each encoded feature in training.
     codes_ : ndarray of shape (n_samples,)
