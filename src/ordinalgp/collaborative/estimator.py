@@ -295,6 +295,10 @@ class CollaborativeOrdinalGP(BaseEstimator):
         self._check_for_levels(len(result.categories))
         self._keep(result)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result."""
+        return hasattr(self, "_result")
+
     @property
     def raters_(self) -> NDArray[Any]:
         """Ids of all raters."""

@@ -229,9 +229,8 @@ class Stages:
 def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
     """Posterior given the task's own rows, the approximation behind it, and the evidence."""
     step, found = task.value_and_approximation()
-    inducing = task.inducing
-    prior = InducedPosterior.prior(inducing)
-    return prior.given(inducing.rows(task.X), found.sites, task.counts), found, step.value
+    prior = InducedPosterior.prior(task.inducing)
+    return prior.given(prior.inducing.rows(task.X), found.sites, task.counts), found, step.value
 
 
 def _infer_at_once(task: InducedTask) -> InducedGP:

@@ -48,7 +48,7 @@ def learn_further(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: A
     """Learn from further rows by ``_with_rows``; without a model so far, by ``_learn``."""
     with restore_on_error(estimator):
         estimator._check_parameters()
-        if hasattr(estimator, "_result"):
+        if estimator.__sklearn_is_fitted__():
             estimator._keep(estimator._with_rows(X, y, sample_weight))
         else:
             estimator._keep(estimator._learn(X, y, sample_weight, classes))
@@ -160,6 +160,10 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         self._check_for_levels(len(at.categories))
         result.model.check(at.n_features, len(at.categories))
         self._keep(result)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result."""
+        return hasattr(self, "_result")
 
     def _check_inputs(self, X: Any, *, reset: bool, precisions: Any = (np.float64,)) -> FloatArray:
         """Inputs as numbers, in the first of the precisions unless they have another of them."""

@@ -368,6 +368,10 @@ class PreferenceGP(BaseEstimator):
         result.check(self._named)
         self._keep(result)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there is a result."""
+        return hasattr(self, "_result")
+
     # --------------------------------------------------------------------- prediction
 
     def predict(self, X: Any) -> FloatArray:
