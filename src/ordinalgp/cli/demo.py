@@ -50,7 +50,7 @@ def demo(
         train, held = splits[0]
         common.note(f"Fitting four models on {SPLITS} splits of real data ...")
         results = _compare(data, splits, quiet=as_json)
-        model = _gp(data, "ep").fit(columns(data, train), data.y[train])
+        model = _gp(data, train, "ep")
         _keep(model, data, train, held, output)
     seconds = time.perf_counter() - started
     if as_json:
@@ -71,14 +71,11 @@ def columns(data: DemoData, rows: IntArray) -> Rows:
     return {name: data.X[rows, at].tolist() for at, name in enumerate(data.feature_names)}
 
 
-def _gp(data: DemoData, inference: str) -> TableModel:
+def _gp(data: DemoData, train: IntArray, inference: str) -> TableModel:
+    """Model fitted to some rows."""
     classifier = ordinalgp.OrdinalGPClassifier(inference=inference, categories=data.categories)
-    return TableModel(classifier, kernel="ard", target="stage")
-
-
-def _predict_gp(data: DemoData, train: IntArray, held: IntArray, inference: str) -> FloatArray:
-    model = _gp(data, inference).fit(columns(data, train), data.y[train])
-    return model.category_proba(columns(data, held))
+    model = TableModel(classifier, kernel="ard", target="stage")
+    return model.fit(columns(data, train), data.y[train])
 
 
 def _predict_linear(data: DemoData, train: IntArray, held: IntArray, model: Any) -> FloatArray:
@@ -93,8 +90,8 @@ def _compare(data: DemoData, splits: list[Any], *, quiet: bool) -> dict[str, Flo
     models: dict[str, Callable[[IntArray, IntArray], FloatArray]] = {
         "naive baseline": lambda a, b: _predict_linear(data, a, b, DummyClassifier()),
         "linear model": lambda a, b: _predict_linear(data, a, b, LogisticRegression(max_iter=1000)),
-        "GP, Laplace": lambda a, b: _predict_gp(data, a, b, "laplace"),
-        "GP, EP": lambda a, b: _predict_gp(data, a, b, "ep"),
+        "GP, Laplace": lambda a, b: _gp(data, a, "laplace").category_proba(columns(data, b)),
+        "GP, EP": lambda a, b: _gp(data, a, "ep").category_proba(columns(data, b)),
     }
     codes = class_positions(np.array(data.categories), data.y)
     screen = common.console()
