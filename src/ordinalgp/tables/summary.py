@@ -86,19 +86,15 @@ def summarise(model: TableModel) -> dict[str, Any]:
 def _levels(model: TableModel) -> list[dict[str, Any]]:
     counts, n = model.level_counts_.tolist(), int(model.level_counts_.sum())
     ends = [None, *model.thresholds_.tolist(), None]
+    levels = zip(model.categories_.tolist(), counts, ends, ends[1:], strict=False)
     return [
         {"level": level, "rows": count, "share": count / n, "from": low, "to": high}
-        for level, count, low, high in zip(
-            model.categories_.tolist(), counts, ends, ends[1:], strict=False
-        )
+        for level, count, low, high in levels
     ]
 
 
 def _leave_one_out(model: TableModel) -> dict[str, dict[str, float]] | None:
-    if not len(model.loo_proba_):
+    codes, p = model.codes_, model.loo_proba_
+    if not len(p):
         return None
-    naive = baseline(model, len(model.codes_))
-    return {
-        "model": scores(model.codes_, model.loo_proba_),
-        "baseline": scores(model.codes_, naive),
-    }
+    return {"model": scores(codes, p), "baseline": scores(codes, baseline(model, len(p)))}
