@@ -308,5 +308,4 @@ def maximise(
 
 def perturbed(task: Trainable, theta: FloatArray, rng: np.random.RandomState) -> FloatArray:
     """A random start near ``theta``: a factor of about four either way, within bounds."""
-    bounds = task.bounds
-    return np.clip(theta + 1.5 * rng.standard_normal(len(theta)), bounds[:, 0], bounds[:, 1])
+    return np.clip(theta + 1.5 * rng.standard_normal(len(theta)), *task.bounds.T)

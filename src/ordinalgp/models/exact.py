@@ -193,7 +193,16 @@ class LatentModel(ABC):
 
     def evaluate(self, theta: FloatArray | None) -> tuple[float, FloatArray]:
         """Objective and gradient at other hyperparameters; None: at those found."""
-        step = self.task.evaluate(checked_theta(self.task, theta))
+        task = self.task
+        theta = task.theta if theta is None else np.asarray(theta, dtype=float)
+        if theta.shape != task.theta.shape:
+            raise ValueError(
+                f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
+                f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
+            )
+        if not np.all(np.isfinite(theta)):
+            raise ValueError(f"theta must be finite, but is {theta.tolist()}.")
+        step = task.evaluate(theta)
         return step.value, step.gradient
 
     def check(self, n_features: int, n_levels: int) -> None:
@@ -294,16 +303,3 @@ def latent_in_blocks(
         part = X[i : i + block]
         found.append(posterior.predict(cross_covariance(kernel, part, support), kernel.diag(part)))
     return Moments(*(np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var")))
-
-
-def checked_theta(task: Any, theta: Any) -> FloatArray:
-    """Hyperparameters as given, or those of the task."""
-    theta = task.theta if theta is None else np.asarray(theta, dtype=float)
-    if theta.shape != task.theta.shape:
-        raise ValueError(
-            f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
-            f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
-        )
-    if not np.all(np.isfinite(theta)):
-        raise ValueError(f"theta must be finite, but is {theta.tolist()}.")
-    return np.asarray(theta)

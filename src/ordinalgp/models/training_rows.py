@@ -53,8 +53,7 @@ def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any)
     which = which.ravel()
     observation[used] = which
     counts = np.bincount(which, weights, minlength=len(pairs)).astype(float)
-    index = RowIndex(observation, left_out)
-    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, index)
+    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, RowIndex(observation, left_out))
 
 
 def distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:
