@@ -282,28 +282,31 @@ def _lbfgs(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, steps: int) -
     return str(result.message), result.status != 1
 
 
-def maximise(
-    task: Trainable,
-    starts: Sequence[FloatArray],
-    optimizer: Optimizer = "fmin_l_bfgs_b",
-    n_jobs: int | None = None,
-    report: Report = silent,
-    steps: int = 200,
-) -> SearchResult:
-    """Climb from every start and keep the best; starts run in parallel through joblib."""
-    if optimizer is None or len(task.theta) == 0:
-        return SearchResult(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
-    if len(starts) == 1:  # one start needs no other process, which takes a second or two to begin
-        return _climb(task, starts[0], optimizer, steps, report)
-    began = time.perf_counter()
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_climb)(task, theta, optimizer, steps) for theta in starts
-    )
-    for number, result in enumerate(found, 1):  # work in other processes reports when it is done
-        seconds, text = time.perf_counter() - began, f"start {number}/{len(starts)}"
-        n, text = len(result.path), f"{text}: {result.message}"
-        report(Progress("search", n, None, result.value, seconds, text, done=True))
-    return max(found, key=lambda result: result.value)
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Search for hyperparameters: its optimizer, its processes and its reports."""
+
+    optimizer: Optimizer
+    n_jobs: int | None
+    report: Report
+
+    def search(self, task: Any, starts: Sequence[FloatArray], steps: int = 200) -> SearchResult:
+        """Climb from every start, in at most so many steps, and keep the best.
+
+        Several starts run in parallel through joblib.
+        """
+        if self.optimizer is None or len(task.theta) == 0:
+            return SearchResult(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
+        if len(starts) == 1:  # needs no other process, which takes a second or two to begin
+            return _climb(task, starts[0], self.optimizer, steps, self.report)
+        began = time.perf_counter()
+        climbs = [delayed(_climb)(task, theta, self.optimizer, steps) for theta in starts]
+        found = Parallel(n_jobs=self.n_jobs)(climbs)
+        for number, result in enumerate(found, 1):  # other processes report when they are done
+            n, seconds = len(result.path), time.perf_counter() - began
+            text = f"start {number}/{len(starts)}: {result.message}"
+            self.report(Progress("search", n, None, result.value, seconds, text, done=True))
+        return max(found, key=lambda result: result.value)
 
 
 def perturbed(task: Trainable, theta: FloatArray, rng: np.random.RandomState) -> FloatArray:

@@ -59,12 +59,18 @@ def make_three_ranks(
     >>> X.shape, sorted(set(y.tolist()))
     ((60, 2), [1, 2, 3])
     """
+    X, errors = _square(n_samples, (-2, 2), noise, random_state)
+    return X, 1 + np.digitize(X[:, 1] + np.sin(2 * X[:, 0]) + errors, _THREE_RANKS_CUTS)
+
+
+def _square(
+    n_samples: int, ends: tuple[float, float], noise: float, random_state: Any
+) -> tuple[FloatArray, FloatArray]:
+    """Uniform points of a square, and the noise of each."""
     check_whole("n_samples", n_samples, least=1)
     check_number("noise", noise, least=0)
     rng = check_random_state(random_state)
-    X = rng.uniform(-2, 2, size=(n_samples, 2))
-    latent = X[:, 1] + np.sin(2 * X[:, 0]) + noise * rng.normal(size=n_samples)
-    return X, 1 + np.digitize(latent, _THREE_RANKS_CUTS)
+    return rng.uniform(*ends, size=(n_samples, 2)), noise * rng.normal(size=n_samples)
 
 
 def make_five_ranks_1d(
@@ -135,12 +141,8 @@ def make_product_ranks(
     >>> X.shape, sorted(set(y.tolist()))
     ((500, 2), [1, 2, 3, 4, 5])
     """
-    check_whole("n_samples", n_samples, least=1)
-    check_number("noise", noise, least=0)
-    rng = check_random_state(random_state)
-    X = rng.uniform(0, 10, size=(n_samples, 2))
-    latent = 10 * (X[:, 0] - 5) * (X[:, 1] - 5) + noise * rng.normal(size=n_samples)
-    return X, 1 + np.digitize(latent, _PRODUCT_CUTS)
+    X, errors = _square(n_samples, (0, 10), noise, random_state)
+    return X, 1 + np.digitize(10 * (X[:, 0] - 5) * (X[:, 1] - 5) + errors, _PRODUCT_CUTS)
 
 
 @dataclass(frozen=True, eq=False)

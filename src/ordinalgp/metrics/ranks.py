@@ -52,8 +52,7 @@ def ranks(labels: Any, order: NDArray[Any]) -> IntArray:
 
 def label_ranks(y_true: Any, y_pred: Any, order: NDArray[Any]) -> tuple[IntArray, IntArray]:
     """True and predicted labels as ranks, (n,) each."""
-    check_consistent_length(y_true, y_pred)
-    _require_rows(y_true)
+    _check_rows(y_true, y_pred)
     return ranks(y_true, order), ranks(y_pred, order)
 
 
@@ -62,8 +61,7 @@ def probability_ranks(
 ) -> tuple[IntArray, FloatArray]:
     """True labels as ranks, (n,), and checked probabilities, (n, r)."""
     order, table = rank_order(categories, y_true), np.asarray(probabilities, dtype=np.float64)
-    check_consistent_length(y_true, table)
-    _require_rows(y_true)
+    _check_rows(y_true, table)
     if table.ndim != 2 or table.shape[1] != len(order):
         raise ValueError(
             f"probabilities must have one column for each of the {len(order)} levels "
@@ -79,7 +77,8 @@ def probability_ranks(
     return ranks(y_true, order), table
 
 
-def _require_rows(labels: Any) -> None:
+def _check_rows(labels: Any, predictions: Any) -> None:
+    check_consistent_length(labels, predictions)
     if not len(values(labels)):
         raise ValueError("At least one row is needed, but y_true is empty.")
 

@@ -31,8 +31,13 @@ def gaussian_kernel(
     return RBF(scales, length_scale_bounds=bounds)
 
 
-def default_kernel(X: FloatArray) -> Any:
-    """The Gaussian kernel of [Chu05]_: unit variance, squared length scale d at the start."""
+def starting_kernel(kernel: Any, X: FloatArray) -> Any:
+    """A copy of the user's kernel, or the default one.
+
+    This is the Gaussian kernel of [Chu05]_: unit variance, squared length scale d at the start.
+    """
+    if kernel is not None:
+        return kernel.clone_with_theta(kernel.theta)
     found = unusual_spread(X)
     if not _REACH[0] < found < _REACH[1]:
         raise ValueError(
@@ -42,11 +47,6 @@ def default_kernel(X: FloatArray) -> Any:
     # The start within these bounds is chosen by `rescaled_start`.
     bounds = 1e-3 * min(1.0, found), 1e5 * max(1.0, found)
     return gaussian_kernel(X.shape[1], bounds)
-
-
-def starting_kernel(kernel: Any, X: FloatArray) -> Any:
-    """A copy of the user's kernel, or the default one."""
-    return default_kernel(X) if kernel is None else kernel.clone_with_theta(kernel.theta)
 
 
 def rescaled_start(task: Any) -> FloatArray:

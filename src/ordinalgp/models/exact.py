@@ -15,7 +15,7 @@ from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Identity, RowSelection
-from ordinalgp.core.search import ObjectiveName, Optimizer, SearchResult, Task, maximise, perturbed
+from ordinalgp.core.search import ObjectiveName, Search, SearchResult, Task, perturbed
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
 from ordinalgp.models.training_rows import RowIndex, merge_rows
 from ordinalgp.persistence import saved_as
@@ -39,30 +39,23 @@ saved_as("task.evidence")(Task)
 
 
 @dataclass(frozen=True, eq=False)
-class SearchOptions:
+class SearchOptions(Search):
     """Options of the search for hyperparameters, as the estimators' parameters have them."""
 
-    optimizer: Optimizer
     n_restarts: int
-    n_jobs: int | None
     random_state: Any
-    report: Report
 
     @classmethod
     def of(cls, estimator: Any, report: Report) -> Self:
         """The options of an estimator."""
-        some = estimator.optimizer, estimator.n_restarts_optimizer, estimator.n_jobs
-        return cls(*some, estimator.random_state, report)
+        starts = estimator.n_restarts_optimizer, estimator.random_state
+        return cls(estimator.optimizer, estimator.n_jobs, report, *starts)
 
     def starts(self, task: Any, *, default: bool) -> list[FloatArray]:
         """The first start, for the default kernel to the scale of the inputs, and random ones."""
         first = rescaled_start(task) if default else task.theta
         rng = check_random_state(self.random_state)
         return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts)]
-
-    def search(self, task: Any, starts: Sequence[FloatArray], steps: int = 200) -> SearchResult:
-        """Maximise the task's objective, from every start in at most so many steps."""
-        return maximise(task, starts, self.optimizer, self.n_jobs, self.report, steps)
 
 
 @dataclass(frozen=True, eq=False)

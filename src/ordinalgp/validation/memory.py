@@ -2,6 +2,7 @@
 
 import math
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +26,12 @@ def check_bytes(name: str, value: Any) -> float:
 
 def available_memory() -> int | None:
     """Bytes that new arrays can take, or None where the system does not tell."""
-    try:
+    with suppress(OSError, StopIteration):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return 1024 * int(next(line.split()[1] for line in lines if "MemAvailable" in line))
-    except (OSError, StopIteration):
-        return _free_pages()
-
-
-def _free_pages() -> int | None:
-    try:
+    with suppress(AttributeError, ValueError, OSError):
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
+    return None
 
 
 def check_memory(n_rows: int, n_matrices: int = 8) -> None:
