@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+from typer import Option
 
 import ordinalgp
 from ordinalgp.runtime.progress import STEP_NAMES, Progress, Stage, listening
@@ -31,15 +32,15 @@ _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_BARS = 24  # the line fits into 80 characters
 
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Separator = Annotated[
-    str | None, typer.Option(help="Separator of cells: , ; | tab ... (default: detected)")
+    str | None, Option(help="Separator of cells: , ; | tab ... (default: detected)")
 ]
-Decimal = Annotated[str, typer.Option(help="Decimal point of numbers: . or ,")]
-Encoding = Annotated[str, typer.Option(help="Encoding of text files.")]
+Decimal = Annotated[str, Option(help="Decimal point of numbers: . or ,")]
+Encoding = Annotated[str, Option(help="Encoding of text files.")]
 OnBadRows = Annotated[
     str,
-    typer.Option(
+    Option(
         metavar="error|skip",
         help="Rows with unreadable cells: stop and name them, or skip and count them.",
     ),
@@ -48,17 +49,17 @@ OnBadRows = Annotated[
 
 def one_of(allowed: Sequence[str], text: str) -> Any:
     """Option whose value is one of several words."""
-    return typer.Option(metavar="|".join(allowed), help=text)
+    return Option(metavar="|".join(allowed), help=text)
 
 
 def output(text: str) -> Any:
     """Option with the file or folder to write."""
-    return typer.Option("--output", "-o", help=text)
+    return Option("--output", "-o", help=text)
 
 
 def names(text: str) -> Any:
     """Option with comma-separated names of columns."""
-    return typer.Option(metavar="NAME,...", help=text)
+    return Option(metavar="NAME,...", help=text)
 
 
 @contextmanager

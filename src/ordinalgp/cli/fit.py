@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from typer import Argument, Option
 
 import ordinalgp
 from ordinalgp.cli import common
@@ -32,11 +33,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 _SPARSE_KERNELS = {"rbf": "gaussian", "exponential": "exponential", "auto": "auto"}
 
 Words = list[str] | None
-Table = Annotated[Path, typer.Argument(help="CSV (any separator, also .gz) or Parquet file.")]
-Target = Annotated[str, typer.Option("--target", "-t", help="Column with the levels.")]
-Categories = Annotated[
-    Words, typer.Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest.")
-]
+Table = Annotated[Path, Argument(help="CSV (any separator, also .gz) or Parquet file.")]
+Target = Annotated[str, Option("--target", "-t", help="Column with the levels.")]
+Categories = Annotated[Words, Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest.")]
 Kernel = Annotated[
     str | None,
     common.one_of(
@@ -58,7 +57,7 @@ Nominal = Annotated[Words, common.names("Columns to treat as nominal, whatever t
 Numeric = Annotated[Words, common.names("Columns to treat as numbers, whatever they look like.")]
 Checkpoint = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         metavar="FOLDER",
         help="Checkpoint folder for large tables; an interrupted fit resumes from it.",
     ),
@@ -71,7 +70,7 @@ def fit(
     target: Target,
     output: Annotated[Path, common.output("Model file.")] = Path("model.ogp"),
     categories: Categories = None,
-    model: Annotated[str, typer.Option(help=f"One of {', '.join(MODELS)}.")] = "gp",
+    model: Annotated[str, Option(help=f"One of {', '.join(MODELS)}.")] = "gp",
     kernel: Kernel = None,
     decision: Decision = "mode",
     drop: Drop = None,

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.text import Text
+from typer import Argument, Option
 
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
@@ -21,27 +21,20 @@ from ordinalgp.tables.model import KERNELS, kernel_named
 
 _MOST_SHOWN = 10  # items printed
 
-Items = Annotated[Path, typer.Argument(help="File with one row per item: its name, then features.")]
+Items = Annotated[Path, Argument(help="File with one row per item: its name, then features.")]
 Comparisons = Annotated[
-    Path, typer.Argument(help="File with one row per comparison: preferred item, other item.")
+    Path, Argument(help="File with one row per comparison: preferred item, other item.")
 ]
 Output = Annotated[Path | None, common.output(".csv, .tsv or .parquet file.")]
-Name = Annotated[
-    str | None, typer.Option(help="Column with the items' names (default: the first).")
-]
-Left = Annotated[str | None, typer.Option(help="Column with the left item (default: the first).")]
-Right = Annotated[
-    str | None, typer.Option(help="Column with the right item (default: the second).")
-]
+Name = Annotated[str | None, Option(help="Column with the items' names (default: the first).")]
+Left = Annotated[str | None, Option(help="Column with the left item (default: the first).")]
+Right = Annotated[str | None, Option(help="Column with the right item (default: the second).")]
 Outcome = Annotated[
-    str | None,
-    typer.Option(help="Column with outcomes: 1 left, 0 tie, -1 right (default: left won)."),
+    str | None, Option(help="Column with outcomes: 1 left, 0 tie, -1 right (default: left won).")
 ]
 Outcomes = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="RIGHT,...,LEFT", help="Outcomes, from right preferred to left preferred."
-    ),
+    Option(metavar="RIGHT,...,LEFT", help="Outcomes, from right preferred to left preferred."),
 ]
 Kernel = Annotated[
     str, common.one_of((*KERNELS, "none"), "Kernel over the features; none ignores them.")

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.text import Text
+from typer import Argument, Option
 
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
@@ -26,12 +26,12 @@ from ordinalgp.tables.files import CsvWriter, Rows, TableFile, Writer, records, 
 from ordinalgp.tables.summary import baseline, scores
 from ordinalgp.validation.labels import class_positions
 
-Model = Annotated[Path, typer.Argument(help="Model file that ordinalgp fit wrote.")]
+Model = Annotated[Path, Argument(help="Model file that ordinalgp fit wrote.")]
 
 
 def predict(
     model: Model,
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the same columns.")],
+    table: Annotated[Path, Argument(help="CSV or Parquet file with the same columns.")],
     output: Annotated[
         Path | None, common.output(".csv, .csv.gz, .tsv or .parquet file (default: print)")
     ] = None,
@@ -133,14 +133,14 @@ def _check_kept(model: TableModel, table: Table, keep: Sequence[str]) -> None:
 
 def evaluate(
     model: Model,
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file that has the target column.")],
+    table: Annotated[Path, Argument(help="CSV or Parquet file that has the target column.")],
     target: Annotated[
         str | None,
-        typer.Option("--target", "-t", help="Target column, if its name differs from training."),
+        Option("--target", "-t", help="Target column, if its name differs from training."),
     ] = None,
     plots: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Folder for plots of calibration and confusion."),
+        Option(metavar="FOLDER", help="Folder for plots of calibration and confusion."),
     ] = None,
     on_bad_rows: common.OnBadRows = "error",
     separator: common.Separator = None,
