@@ -1,5 +1,6 @@
 """From probabilities of ordered levels to one level."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -54,21 +55,12 @@ def decide(probabilities: ArrayLike, rule: Any = "mode") -> IntArray:
     return _RULES[rule](table)
 
 
-def _mode(table: FloatArray) -> IntArray:
-    return table.argmax(axis=1)
-
-
-def _median(table: FloatArray) -> IntArray:
-    return (table.cumsum(axis=1) >= 0.5).argmax(axis=1)
-
-
-def _mean(table: FloatArray) -> IntArray:
-    """Nearest level to the expected rank; ``ceil(x - 1/2)`` rounds halves down."""
-    expected = table @ np.arange(table.shape[1])
-    return np.ceil(expected - 0.5).astype(np.intp)
-
-
-_RULES = {"mode": _mode, "median": _median, "mean": _mean}
+_RULES: dict[str, Callable[[FloatArray], IntArray]] = {
+    "mode": lambda table: table.argmax(axis=1),
+    "median": lambda table: (table.cumsum(axis=1) >= 0.5).argmax(axis=1),
+    # The nearest level to the expected rank; ceil(x - 1/2) rounds halves down.
+    "mean": lambda table: np.ceil(table @ np.arange(table.shape[1]) - 0.5).astype(np.intp),
+}
 
 
 def _check_probabilities(probabilities: ArrayLike) -> FloatArray:

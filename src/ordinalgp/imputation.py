@@ -21,10 +21,8 @@ class _Imputer(TransformerMixin, BaseEstimator):
     """Base class: reads a table with gaps."""
 
     def _table(self, X: Any, *, reset: bool) -> FloatArray:
-        table: FloatArray = validate_data(
-            self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan"
-        )
-        return table
+        gaps = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
+        return validate_data(self, X, reset=reset, **gaps)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

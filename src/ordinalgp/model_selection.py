@@ -102,8 +102,7 @@ class ComparisonClassifier(ClassifierMixin, BaseEstimator):
             Rows of ``items``, left and right.
         """
         check_is_fitted(self)
-        proba: FloatArray = self.estimator_._outcome_proba(self.items, X)
-        return proba
+        return self.estimator_._outcome_proba(self.items, X)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every outcome, columns in the order of ``classes_``.
@@ -124,8 +123,7 @@ class ComparisonClassifier(ClassifierMixin, BaseEstimator):
         X : array-like of shape (n_comparisons, 2)
             Rows of ``items``, left and right.
         """
-        labels: NDArray[Any] = self.categories_[self.category_proba(X).argmax(axis=1)]
-        return labels
+        return self.categories_[self.category_proba(X).argmax(axis=1)]
 
 
 class ComparisonKFold(BaseCrossValidator):

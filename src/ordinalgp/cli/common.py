@@ -38,13 +38,6 @@ Separator = Annotated[
 ]
 Decimal = Annotated[str, Option(help="Decimal point of numbers: . or ,")]
 Encoding = Annotated[str, Option(help="Encoding of text files.")]
-OnBadRows = Annotated[
-    str,
-    Option(
-        metavar="error|skip",
-        help="Rows with unreadable cells: stop and name them, or skip and count them.",
-    ),
-]
 
 
 def one_of(allowed: Sequence[str], text: str) -> Any:
@@ -60,6 +53,10 @@ def output(text: str) -> Any:
 def names(text: str) -> Any:
     """Option with comma-separated names of columns."""
     return Option(metavar="NAME,...", help=text)
+
+
+_ON_BAD_ROWS = "Rows with unreadable cells: stop and name them, or skip and count them."
+OnBadRows = Annotated[str, one_of(("error", "skip"), _ON_BAD_ROWS)]
 
 
 @contextmanager

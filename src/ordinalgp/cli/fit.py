@@ -45,23 +45,13 @@ Kernel = Annotated[
         "For sparse: rbf, exponential, or auto, the better of the two (default).",
     ),
 ]
-Decision = Annotated[
-    str,
-    common.one_of(
-        DECISIONS,
-        "Level to predict: the most probable one, the median, or the one nearest the mean.",
-    ),
-]
+_DECISION = "Level to predict: the most probable one, the median, or the one nearest the mean."
+Decision = Annotated[str, common.one_of(DECISIONS, _DECISION)]
 Drop = Annotated[Words, common.names("Columns to leave out.")]
 Nominal = Annotated[Words, common.names("Columns to treat as nominal, whatever they look like.")]
 Numeric = Annotated[Words, common.names("Columns to treat as numbers, whatever they look like.")]
-Checkpoint = Annotated[
-    Path | None,
-    Option(
-        metavar="FOLDER",
-        help="Checkpoint folder for large tables; an interrupted fit resumes from it.",
-    ),
-]
+_CHECKPOINT = "Checkpoint folder for large tables; an interrupted fit resumes from it."
+Checkpoint = Annotated[Path | None, Option(metavar="FOLDER", help=_CHECKPOINT)]
 
 
 def fit(

@@ -320,8 +320,7 @@ def _rounded_up(count: FloatArray) -> IntArray:
     It depends on the row alone, and so do its results, whatever rows are beside it.
     """
     half = 2.0 ** (np.floor(np.log2(count)) - 1)
-    out: IntArray = (half * np.ceil(count / half)).astype(int)
-    return out
+    return (half * np.ceil(count / half)).astype(int)
 
 
 def _blocks(count: IntArray, block_size: int) -> Iterator[tuple[int, IntArray]]:
@@ -358,8 +357,7 @@ def _mix(given: list[FloatArray], log_weights: FloatArray) -> FloatArray:
     w /= total
 
     def mean(a: FloatArray) -> FloatArray:
-        out: FloatArray = np.einsum("km,km->m", w, a)
-        return out
+        return np.einsum("km,km->m", w, a)
 
     l1, l2, l3 = given[1:4]
     m1, m2 = mean(l1), mean(l2)

@@ -40,8 +40,7 @@ def read_inputs(estimator: Any, X: Any, reset: bool, precisions: Any = (float,))
     # None and words are kernels of numbers.
     gaps = isinstance(estimator.kernel, Kernel) and allows_missing(estimator.kernel)
     allowed = {"dtype": list(precisions), "ensure_all_finite": "allow-nan" if gaps else True}
-    checked: FloatArray = validate_data(estimator, X, reset=reset, **allowed)
-    return checked
+    return validate_data(estimator, X, reset=reset, **allowed)
 
 
 def learn_further(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:

@@ -291,8 +291,7 @@ def latent_in_blocks(
     ``size`` is the number of covariances computed at a time.
     """
     block = max(1, size // len(support))
-    found = []
-    for i in range(0, len(X), block):
-        part = X[i : i + block]
-        found.append(posterior.predict(cross_covariance(kernel, part, support), kernel.diag(part)))
+    parts = (X[i : i + block] for i in range(0, len(X), block))
+    covariances = ((cross_covariance(kernel, part, support), kernel.diag(part)) for part in parts)
+    found = [posterior.predict(*pair) for pair in covariances]
     return Moments(*(np.concatenate([getattr(p, k) for p in found]) for k in ("mean", "var")))

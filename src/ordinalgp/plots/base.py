@@ -74,8 +74,7 @@ def like(X: Any, rows: FloatArray) -> Any:
 
 def rows_of(X: Any) -> FloatArray:
     """Rows as numbers; missing values are allowed."""
-    rows: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
-    return rows
+    return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
 
 
 def feature_names_of(X: Any, n: int, names: Any) -> list[str]:

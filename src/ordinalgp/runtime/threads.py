@@ -11,8 +11,7 @@ _ROWS_FOR_THREADS = 2000  # matrices below this are factorised faster by one thr
 
 def one_thread() -> AbstractContextManager[Any]:
     """One BLAS thread inside the ``with`` block; matrices of a few hundred rows gain from it."""
-    limits: AbstractContextManager[Any] = threadpool_limits(1, "blas")
-    return limits
+    return threadpool_limits(1, "blas")
 
 
 def one_thread_per_worker(n_jobs: int | None) -> AbstractContextManager[Any]:
