@@ -983,7 +983,7 @@ def predict_cell(home: Path, name: str, bins: int, split: int, inference: str) -
 
 
 def predictions(model: Any, X: np.ndarray) -> Numbers:
-    """What a user sees of a classifier."""
+    """Labels, probabilities and evidence of a fitted classifier."""
     return {
         "predict": model.predict(X),
         "category_proba": model.category_proba(X),

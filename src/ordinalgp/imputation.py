@@ -21,8 +21,7 @@ class _Imputer(TransformerMixin, BaseEstimator):
     """Base class: reads a table with gaps."""
 
     def _table(self, X: Any, *, reset: bool) -> FloatArray:
-        gaps = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
-        return validate_data(self, X, reset=reset, **gaps)
+        return validate_data(self, X, reset=reset, dtype=np.float64, ensure_all_finite="allow-nan")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -32,10 +32,12 @@ def build() -> Any:
             print(f"ordinalgp {ordinalgp.__version__}")
             raise typer.Exit
 
-    told = {"callback": tell_version, "is_eager": True, "help": "Print the version."}
+    told = typer.Option(
+        "--version", callback=tell_version, is_eager=True, help="Print the version."
+    )
 
     @app.callback()
-    def _options(version: Annotated[bool, typer.Option("--version", **told)] = False) -> None:
+    def _options(version: Annotated[bool, told] = False) -> None:
         """Gaussian processes for ordered outcomes: grades, ratings, stages."""
 
     examples: dict[Any, str] = {  # in the order of --help
