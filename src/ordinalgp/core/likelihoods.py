@@ -164,6 +164,13 @@ class Thresholds(Likelihood):
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
     noise_sd: ClassVar[float] = 1.0
     """standard deviation of the noise whose scale is 1"""
+    noise_place: ClassVar[int] = 0
+    """place of log noise in theta"""
+
+    @property
+    def noise_unit(self) -> float:
+        """The noise whose standard deviation is that of the latent function at the start."""
+        return self.unit / self.noise_sd
 
     @classmethod
     def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:

@@ -1,5 +1,6 @@
 """Probabilistic least squares ordinal regression: ``LeastSquaresOrdinalClassifier``."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,10 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         categorical, or sorts numbers. Strings without an order are an error.
     decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
+    hyperprior : prior object, default=None
+        Prior on the hyperparameters, whose log density the search adds to the objective. None is
+        flat. If the kernel has one length scale per feature, use
+        :class:`ordinalgp.hyperpriors.HyperPrior`.
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
@@ -71,9 +76,11 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     noise_ : float
         Standard deviation of the ranks around the latent function.
     loo_log_score_ : float
-        Leave-one-out log score of the training rows, which the search minimises.
+        Leave-one-out log score of the training rows, which the search minimises if there is no
+        ``hyperprior``.
     objective_path_ : ndarray
-        Sum of the log probabilities at every evaluation of the winning search.
+        Sum of the log probabilities, plus the log density of the ``hyperprior``, at every
+        evaluation of the winning search.
     converged_ : bool
         Whether the search converged.
     n_iter_ : int
@@ -120,6 +127,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         *,
         categories: Any = None,
         decision: Any = "mode",
+        hyperprior: Any = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 1,
         n_jobs: int | None = None,
@@ -129,6 +137,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         self.kernel = kernel
         self.categories = categories
         self.decision = decision
+        self.hyperprior = hyperprior
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.n_jobs = n_jobs
@@ -145,7 +154,9 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
             kernel = ConstantKernel(1.0, (1e-4, 1e4)) * kernel
         rows = merge_rows(X, levels.codes, weights, kernel)
         check_memory(len(rows.X))
-        task = _first_task(rows, kernel, len(levels.categories))
+        task = replace(
+            _first_task(rows, kernel, len(levels.categories)), hyperprior=self.hyperprior
+        )
         options = SearchOptions.of(self, reporter(self.verbose))
         found = options.search(task, self._starts(task, options))
         value = task.evaluate(found.theta).value
@@ -169,7 +180,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         task, summary = model.task, model.summary
         self.kernel_, self.likelihood_, self.noise_ = task.kernel, task.link, task.likelihood.noise
         self.slope_, self.thresholds_ = 1.0 / task.link.noise, task.link.thresholds
-        self.loo_log_score_ = -summary.value / float(np.sum(task.counts))
+        self.loo_log_score_ = (task.log_prior - summary.value) / float(np.sum(task.counts))
         self.objective_path_ = summary.path
         self.converged_, self.n_iter_ = summary.converged, summary.n_iter
 
@@ -177,6 +188,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         self, theta: Any = None, eval_gradient: bool = False
     ) -> float | tuple[float, FloatArray]:
         """Objective of the search: the sum of log probabilities of left-out rows.
+
+        The log density of the ``hyperprior`` is added.
 
         Parameters
         ----------
@@ -189,7 +202,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         Returns
         -------
         value : float
-            Sum over the training rows.
+            Sum over the training rows, plus the log density of the ``hyperprior``.
         gradient : ndarray of shape (n_hyperparameters,)
             Only if ``eval_gradient`` is true.
         """

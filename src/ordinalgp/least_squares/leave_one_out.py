@@ -6,7 +6,7 @@ all the other rows. Leaving an observation out is taking one copy of its site fr
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -37,6 +37,8 @@ class RankLikelihood:
 
     noise: Annotated[float, Axes("", *POSITIVE)]
     link: OrdinalProbit
+    noise_place: ClassVar[int] = 0
+    noise_unit: ClassVar[float] = 1.0
 
     @property
     def theta(self) -> FloatArray:
@@ -118,15 +120,12 @@ class LeastSquaresTask(ExactTask):
         var = np.maximum(A.apply((1.0 - q) / T) / kept, 0.0)
         return LeaveOneOut(Moments(mean, var), R, w, T, share, kept)
 
-    def evaluate(
-        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
-    ) -> Step:
+    def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
         """Sum of log leave-one-out probabilities, eq. (11), with its gradient by the adjoint."""
-        task = self.at(theta)
-        K = kernel_matrix(task.kernel, self.X, workspace)
-        out = task.leave_out(K, workspace)
-        value, d_kernel, d_likelihood = task._adjoint(out, workspace)
-        slope = kernel_slope(task.kernel, self.X, UpperTriangle(d_kernel), K, workspace)
+        K = kernel_matrix(self.kernel, self.X, workspace)
+        out = self.leave_out(K, workspace)
+        value, d_kernel, d_likelihood = self._adjoint(out, workspace)
+        slope = kernel_slope(self.kernel, self.X, UpperTriangle(d_kernel), K, workspace)
         return Step(value, np.concatenate([slope, d_likelihood]), None)
 
     def _adjoint(

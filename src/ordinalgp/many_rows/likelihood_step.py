@@ -25,6 +25,7 @@ from scipy.optimize import brentq
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.likelihoods import Thresholds
+from ordinalgp.core.search import Trainable
 from ordinalgp.many_rows.inducing import InducedPosterior, SweepSums
 
 _REACH = 0.5  # of log c in one step
@@ -120,6 +121,36 @@ class ShiftEvidence:
             return 0.0, 0.0
         d = float(np.clip(self.slope / self.curvature, -reach, reach))
         return d, self.slope * d - 0.5 * self.curvature * d**2
+
+
+def with_prior(sums: SweepSums, task: Trainable) -> SweepSums:
+    """Add the prior on a task's hyperparameters to the sums, as if it were one more row.
+
+    Second derivatives are differences of slopes, as a prior has values and slopes only.
+    """
+    if task.hyperprior is None:
+        return sums
+    likelihood, p = task.likelihood, len(task.likelihood.theta)
+
+    def slopes(theta: FloatArray) -> FloatArray:
+        moved = likelihood.clone_with_theta(theta)
+        return task.hyperprior.log_density(task.kernel, moved)[1][-p:]  # type: ignore[union-attr]
+
+    at, steps = likelihood.theta, 1e-4 * np.eye(p)
+    gradient = slopes(at)
+    second = np.array([slopes(at - h) - slopes(at + h) for h in steps]) / 2e-4
+    values, vectors = np.linalg.eigh((second + second.T) / 2)
+    second = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    # log c moves log noise and log gaps by itself, the first threshold by as much as that is.
+    moves = np.column_stack([np.eye(p), np.where(np.arange(p) == 1, at, 1.0)])
+    first = np.array([second[1, 1] / likelihood.unit**2, -gradient[1] / likelihood.unit, 0.0])
+    return replace(
+        sums,
+        evidence=sums.evidence + task.log_prior,
+        slopes=sums.slopes + gradient @ moves,
+        information=sums.information + moves.T @ second @ moves,
+        totals=sums.totals + first,
+    )
 
 
 def likelihood_step(

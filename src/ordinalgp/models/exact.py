@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperprior import HyperPrior, LogPrior
 from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
@@ -31,6 +32,7 @@ _START_NOISE = 0.3
 _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 
 saved_as("sites")(Sites)
+saved_as("hyperprior.normal")(HyperPrior)
 saved_as("likelihood.probit")(OrdinalProbit)
 saved_as("likelihood.logit")(OrdinalLogit)
 saved_as("projection.identity")(Identity)
@@ -70,6 +72,7 @@ class GPOptions:
     max_sweeps: int
     tol: float
     search: SearchOptions
+    hyperprior: LogPrior | None = None
 
     def starting_task(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -82,7 +85,8 @@ class GPOptions:
         latent_var = float(np.mean(kernel.diag(rows.X))) or 1.0
         likelihood = self._starting_likelihood(observed, latent_var)
         data = rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts
-        task = Task(*data, self.objective, self.max_sweeps, float(self.tol))
+        limits = self.objective, self.max_sweeps, float(self.tol)
+        task = Task(*data, *limits, hyperprior=self.hyperprior)
         return task, rows.index
 
     def _starting_likelihood(self, observed: FloatArray, latent_var: float) -> Any:
@@ -120,6 +124,12 @@ def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     if estimator.optimizer is not None and not callable(estimator.optimizer):
         options.check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
     options.check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
+    prior = estimator.hyperprior
+    if prior is not None and (isinstance(prior, type) or not hasattr(prior, "log_density")):
+        raise TypeError(
+            "hyperprior must be None or an object with the method log_density(kernel, likelihood), "
+            f"but {prior!r:.80} was given. Use for example ordinalgp.hyperpriors.HyperPrior()."
+        )
 
 
 def check_likelihood(likelihood: Any) -> None:

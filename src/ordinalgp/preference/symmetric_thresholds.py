@@ -66,6 +66,16 @@ class SymmetricThresholds:
         return cls(noise, steps, r, biased=biased, free_noise=free_noise, unit=unit)
 
     @property
+    def noise_place(self) -> int | None:
+        """Place of log noise in theta; None where it is kept."""
+        return 0 if self.free_noise else None
+
+    @property
+    def noise_unit(self) -> float:
+        """The noise whose standard deviation is that of a utility at the start."""
+        return float(np.sqrt(2)) * self.unit / (self.noise_factor * self.model.noise_sd)
+
+    @property
     def margins(self) -> FloatArray:
         """Thresholds without the bias, shape (n_levels - 1,)."""
         outward = np.cumsum(self.steps)
