@@ -1,4 +1,4 @@
-"""The parameter ``hyperprior`` of every estimator that searches."""
+"""The parameters ``hyperprior`` and ``noise_bounds`` of every estimator that searches."""
 
 from dataclasses import replace
 
@@ -152,3 +152,52 @@ def test_an_object_of_ones_own_is_a_prior():
 def test_no_prior_at_all_is_refused(name, wrong):
     with pytest.raises(TypeError, match="hyperprior must be None or an object"):
         fit(ESTIMATORS[name](hyperprior=wrong))
+
+
+# --------------------------------------------------------------------------- noise bounds
+
+
+def noise_in_prior_deviations(model):
+    """Standard deviation of the noise over that of the latent function at the start."""
+    if isinstance(model, LeastSquaresOrdinalClassifier):
+        return model.noise_  # in ranks
+    logistic = np.pi / np.sqrt(3 if isinstance(model, OrdinalGPClassifier) else 6)
+    sd = model.noise_ * (logistic if model.likelihood == "logit" else 1.0)
+    return sd / np.sqrt(2.0)
+
+
+BOUNDED = {
+    **ESTIMATORS,
+    "logit": lambda **more: OrdinalGPClassifier(KERNEL, likelihood="logit", **more),
+    "preference, logit": lambda **more: PreferenceGP(KERNEL, likelihood="logit", **more),
+}
+
+
+@pytest.mark.parametrize("bounds", [(0.9, 1.1), (4.0, 5.0), (1.3, 1.3)])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_noise_stays_within_its_bounds(name, bounds, tmp_path):
+    model = fit(BOUNDED[name](noise_bounds=bounds))
+    assert bounds[0] - 1e-9 <= noise_in_prior_deviations(model) <= bounds[1] + 1e-9
+    model.save(tmp_path / "model.ogp")
+    found = load(tmp_path / "model.ogp")
+    assert_array_equal(found._result.model.task.bounds, model._result.model.task.bounds)
+
+
+def test_passes_over_all_rows_keep_to_the_bounds():
+    model = OrdinalGPClassifier(RBF(1.0), inducing=9, random_state=0, noise_bounds=(1.5, 2.0))
+    model.many_rows_settings = ManyRowsSettings(subset_rows=15, sample_rows=20)
+    model.fit(X, Y)
+    assert model.n_iter_ > 1
+    assert_allclose(model.noise_, 1.5)
+    _, slope = model.log_marginal_likelihood(eval_gradient=True)
+    assert slope[1] < -0.5  # of log noise: held
+    assert_allclose(slope[2:], 0.0, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    "wrong", [0.3, (0.0, 1.0), (2.0, 1.0), (0.1, np.inf), ("a", "b"), (1, 2, 3)]
+)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_wrong_bounds_are_refused(name, wrong):
+    with pytest.raises(ValueError, match="noise_bounds must be None or a pair"):
+        fit(ESTIMATORS[name](noise_bounds=wrong))

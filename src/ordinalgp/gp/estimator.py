@@ -64,6 +64,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
         Prior on the hyperparameters, whose log density the search adds to the objective. None is
         flat. If the kernel has one length scale per feature, use
         :class:`ordinalgp.hyperpriors.HyperPrior`.
+    noise_bounds : pair of floats, default=None
+        Range that the search may visit for the standard deviation of the noise, in prior standard
+        deviations of the latent function at the start of the search. None is about (0.001, 1000).
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
@@ -153,6 +156,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         categories: Any = None,
         decision: Any = "mode",
         hyperprior: Any = None,
+        noise_bounds: Any = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_sweeps: int = 100,
@@ -170,6 +174,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self.categories = categories
         self.decision = decision
         self.hyperprior = hyperprior
+        self.noise_bounds = noise_bounds
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_sweeps = max_sweeps
@@ -206,7 +211,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         objective = objective_named(self.inference, self.objective)
         search = exact.SearchOptions.of(self, reporter(self.verbose))
         parts = self.kernel, self.likelihood, objective, self.max_sweeps, self.tol
-        return exact.GPOptions(*parts, search, self.hyperprior)
+        return exact.GPOptions(*parts, search, self.hyperprior, self.noise_bounds)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         points = stages.requested_points(self.inducing, X, self.many_rows_settings)

@@ -1,6 +1,5 @@
 """Probabilistic least squares ordinal regression: ``LeastSquaresOrdinalClassifier``."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,13 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, check_search
+from ordinalgp.models.exact import (
+    ExactGP,
+    SearchOptions,
+    SearchSummary,
+    check_search,
+    with_noise_bounds,
+)
 from ordinalgp.models.training_rows import MergedRows, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
@@ -50,6 +55,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         Prior on the hyperparameters, whose log density the search adds to the objective. None is
         flat. If the kernel has one length scale per feature, use
         :class:`ordinalgp.hyperpriors.HyperPrior`.
+    noise_bounds : pair of floats, default=None
+        Range that the search may visit for ``noise_``, in ranks. None is (0.01, 1000).
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
@@ -128,6 +135,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         categories: Any = None,
         decision: Any = "mode",
         hyperprior: Any = None,
+        noise_bounds: Any = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 1,
         n_jobs: int | None = None,
@@ -138,6 +146,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         self.categories = categories
         self.decision = decision
         self.hyperprior = hyperprior
+        self.noise_bounds = noise_bounds
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.n_jobs = n_jobs
@@ -154,9 +163,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
             kernel = ConstantKernel(1.0, (1e-4, 1e4)) * kernel
         rows = merge_rows(X, levels.codes, weights, kernel)
         check_memory(len(rows.X))
-        task = replace(
-            _first_task(rows, kernel, len(levels.categories)), hyperprior=self.hyperprior
-        )
+        task = self._first_task(rows, kernel, len(levels.categories))
         options = SearchOptions.of(self, reporter(self.verbose))
         found = options.search(task, self._starts(task, options))
         value = task.evaluate(found.theta).value
@@ -165,6 +172,15 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         sites = task.sites()
         model = ExactGP(task, sites, rows.index, summary, task.posterior(sites))
         return Fitted(self._signature(levels), model)
+
+    def _first_task(self, rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
+        """The task at our start."""
+        mean = float(np.average(rows.codes, weights=rows.counts))
+        link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
+        likelihood = RankLikelihood(_START_NOISE * _spread(rows.codes, rows.counts), link)
+        likelihood = with_noise_bounds(likelihood, self.noise_bounds)
+        data = rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts
+        return LeastSquaresTask(*data, mean, hyperprior=self.hyperprior)
 
     def _starts(self, task: LeastSquaresTask, options: SearchOptions) -> list[FloatArray]:
         """Our start, the paper's, and random ones."""
@@ -209,16 +225,6 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         check_is_fitted(self)
         value, gradient = self._result.model.evaluate(theta)
         return (value, gradient) if eval_gradient else value
-
-
-def _first_task(rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
-    """The task at our start."""
-    mean = float(np.average(rows.codes, weights=rows.counts))
-    link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
-    likelihood = RankLikelihood(_START_NOISE * _spread(rows.codes, rows.counts), link)
-    return LeastSquaresTask(
-        rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts, mean
-    )
 
 
 def _spread(ranks: FloatArray | IntArray, counts: FloatArray) -> float:

@@ -5,7 +5,7 @@ probit links it to the levels; all parameters maximise the log probability of ea
 all the other rows. Leaving an observation out is taking one copy of its site from the posterior.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -37,6 +37,7 @@ class RankLikelihood:
 
     noise: Annotated[float, Axes("", *POSITIVE)]
     link: OrdinalProbit
+    noise_bounds: tuple[float, float] = RANK_NOISE_BOUNDS
     noise_place: ClassVar[int] = 0
     noise_unit: ClassVar[float] = 1.0
 
@@ -48,11 +49,12 @@ class RankLikelihood:
     @property
     def bounds(self) -> FloatArray:
         """Search bounds of theta."""
-        return np.vstack([np.log(RANK_NOISE_BOUNDS), self.link.bounds])
+        return np.vstack([np.log(self.noise_bounds), self.link.bounds])
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same with other parameters."""
-        return type(self)(float(np.exp(theta[0])), self.link.clone_with_theta(theta[1:]))
+        link = self.link.clone_with_theta(theta[1:])
+        return replace(self, noise=float(np.exp(theta[0])), link=link)
 
 
 @dataclass(frozen=True, eq=False)

@@ -173,24 +173,29 @@ def likelihood_step(
         offset, most = shift.best(max(likelihood.unit, likelihood.noise))
     moved = before.factor.T @ (after.mean - before.mean)
     slopes = sums.slopes + sums.coupling @ (moved + sums.pull)
-    gradient, slope = slopes[:-1], slopes[-1]
+    gradient = slopes[:-1]
     evidence = ScaleEvidence.of(after.shifted(offset * shift.weight))
     live = _live(gradient, sums, likelihood)
+    # Noise that its bound holds stays there while the rest grows.
+    turn = np.eye(len(slopes))
+    turn[0, -1] = 0.0 if live[0] else -1.0
+    slope, information = float(slopes @ turn[:, -1]), turn.T @ sums.information @ turn
     # Beside much noise the rows hardly tell the scale of noise and thresholds alone either.
     along = np.where(np.arange(len(gradient)) == 1, likelihood.theta, 1.0)[live]
-    F = sums.information[:-1, :-1][np.ix_(live, live)]
+    F = information[:-1, :-1][np.ix_(live, live)]
     F = F + evidence.determined * np.outer(along, along)
-    cross = sums.information[-1, :-1][live]
+    cross = information[-1, :-1][live]
     newton, follow = np.linalg.lstsq(F, np.column_stack([gradient[live], cross]), rcond=1e-10)[0].T
     if together:
         # Laplace's determinant changes with the mode, which moves by -2 cov(u) mean.
         slope -= cross @ newton + 2.0 * sums.pull @ (before.inverse_factor @ before.mean)
-        curvature = max(sums.information[-1, -1] - cross @ follow, 0.0)
+        curvature = max(information[-1, -1] - cross @ follow, 0.0)
         log_scale, more = _best_scale(evidence, slope, curvature)
     full = np.zeros((2, len(gradient)))
     full[:, live] = newton, newton - log_scale * follow
     alone, change = (_within(step, likelihood) for step in full)
     change[1] += offset / likelihood.unit
+    change[0] += turn[0, -1] * log_scale
     gain = 0.5 * abs(float(alone @ gradient)) + more + most
     return LikelihoodStep(change, offset, shift.weight, log_scale, gain)
 

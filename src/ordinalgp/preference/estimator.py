@@ -16,7 +16,13 @@ from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
 from ordinalgp.models.base import read_inputs, restore_on_error
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import ExactGP, SearchOptions, check_inference, check_search
+from ordinalgp.models.exact import (
+    ExactGP,
+    SearchOptions,
+    check_inference,
+    check_search,
+    with_noise_bounds,
+)
 from ordinalgp.models.training_rows import RowIndex, distinct_inputs
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.preference import suggestions
@@ -95,6 +101,9 @@ class PreferenceGP(BaseEstimator):
         Prior on the hyperparameters, whose log density the search adds to the log evidence. None
         is flat. If the kernel has one length scale per feature, use
         :class:`ordinalgp.hyperpriors.HyperPrior`.
+    noise_bounds : pair of floats, default=None
+        Range that the search may visit for the standard deviation of the noise, in prior standard
+        deviations of the utility at the start of the search. None is about (0.001, 1000).
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps kernel, noise and margins at the start. A
         callable is called like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
@@ -185,6 +194,7 @@ class PreferenceGP(BaseEstimator):
         noise: Any = "learned",
         position_bias: str = "none",
         hyperprior: Any = None,
+        noise_bounds: Any = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_sweeps: int = 100,
@@ -200,6 +210,7 @@ class PreferenceGP(BaseEstimator):
         self.noise = noise
         self.position_bias = position_bias
         self.hyperprior = hyperprior
+        self.noise_bounds = noise_bounds
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_sweeps = max_sweeps
@@ -328,6 +339,7 @@ class PreferenceGP(BaseEstimator):
         """Search the hyperparameters, and infer the utilities."""
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
         likelihood = self._starting_likelihood(observed.level_counts, latent_var)
+        likelihood = with_noise_bounds(likelihood, self.noise_bounds)
         data = items, kernel, likelihood, observed.projection, observed.codes, observed.counts
         limits = objective_named(self.inference), self.max_sweeps, float(self.tol)
         task = Task(*data, *limits, hyperprior=self.hyperprior)

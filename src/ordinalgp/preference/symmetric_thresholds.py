@@ -12,7 +12,13 @@ import numpy as np
 from scipy.special import ndtri
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
-from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives, Thresholds
+from ordinalgp.core.likelihoods import (
+    NOISE_BOUNDS,
+    OrdinalProbit,
+    Smoothed,
+    ThetaDerivatives,
+    Thresholds,
+)
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.persistence import saved_as
 
@@ -38,6 +44,7 @@ class SymmetricThresholds:
     biased: bool = False
     free_noise: bool = True
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
+    noise_bounds: tuple[float, float] = NOISE_BOUNDS
 
     @classmethod
     def restored(cls, **saved: Any) -> Self:
@@ -89,7 +96,8 @@ class SymmetricThresholds:
             h = len(self.steps)
             gaps = np.concatenate([gaps[: h - 1], 2 * self.steps[:1], gaps[h + 1 :]])
         first = -float(np.sum(self.steps)) - self.bias
-        return self.model(self.noise_factor * self.noise, first, gaps, self.unit)
+        noise = self.noise_factor * self.noise
+        return self.model(noise, first, gaps, self.unit, self.noise_bounds)
 
     @property
     def theta(self) -> FloatArray:
