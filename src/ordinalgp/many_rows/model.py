@@ -7,6 +7,7 @@ import numpy as np
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, Tagged
 from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
@@ -28,13 +29,15 @@ class InducedRecord:
     max_sweeps: Annotated[int, Axes(low=1)]
     tol: Annotated[float, Axes("", *POSITIVE)]
     summary: SearchSummary
+    hyperprior: Annotated[LogPrior, Tagged("hyperprior")] | None
 
     @classmethod
     def of(cls, model: "InducedGP") -> Self:
         """The record of a model."""
         task, posterior = model.task, model.posterior
         parts = task.kernel, task.likelihood, task.Z, posterior.precision, posterior.shift
-        return cls(*parts, task.smoothing, task.max_sweeps, float(task.tol), model.summary)
+        limits = task.smoothing, task.max_sweeps, float(task.tol)
+        return cls(*parts, *limits, model.summary, task.hyperprior)
 
     def restored(self) -> "InducedGP":
         """The model again, one factorisation later."""

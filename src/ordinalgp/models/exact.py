@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperprior import HyperPrior, LogPrior
 from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
@@ -31,6 +32,7 @@ _START_NOISE = 0.3
 _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 
 saved_as("sites")(Sites)
+saved_as("hyperprior.normal")(HyperPrior)
 saved_as("likelihood.probit")(OrdinalProbit)
 saved_as("likelihood.logit")(OrdinalLogit)
 saved_as("projection.identity")(Identity)
@@ -70,6 +72,8 @@ class GPOptions:
     max_sweeps: int
     tol: float
     search: SearchOptions
+    hyperprior: LogPrior | None = None
+    noise_bounds: tuple[float, float] | None = None
 
     def starting_task(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -81,8 +85,10 @@ class GPOptions:
         # Inputs of zero under a linear kernel have no variance; any scale will do for them.
         latent_var = float(np.mean(kernel.diag(rows.X))) or 1.0
         likelihood = self._starting_likelihood(observed, latent_var)
+        likelihood = with_noise_bounds(likelihood, self.noise_bounds)
         data = rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts
-        task = Task(*data, self.objective, self.max_sweeps, float(self.tol))
+        limits = self.objective, self.max_sweeps, float(self.tol)
+        task = Task(*data, *limits, hyperprior=self.hyperprior)
         return task, rows.index
 
     def _starting_likelihood(self, observed: FloatArray, latent_var: float) -> Any:
@@ -111,6 +117,37 @@ class GPOptions:
         return ExactGP.infer(task, index, self.search_task(task))
 
 
+def with_noise_bounds(likelihood: Any, noise_bounds: Any) -> Any:
+    """The likelihood whose noise stays within bounds in the search; None: within its own.
+
+    Bounds are for the standard deviation of the noise in prior standard deviations of the latent
+    function at the start.
+    """
+    if noise_bounds is None:
+        return likelihood
+    if not hasattr(likelihood, "noise_bounds"):
+        raise TypeError(
+            "noise_bounds needs a threshold model, but likelihood is a "
+            f"{type(likelihood).__name__}. Use noise_bounds=None, or inherit from "
+            "ordinalgp.core.likelihoods.Thresholds."
+        )
+    scale = likelihood.noise_unit / getattr(likelihood, "unit", 1.0)
+    low, high = (scale * float(bound) for bound in noise_bounds)
+    return replace(likelihood, noise_bounds=(low, high))
+
+
+def check_noise_bounds(noise_bounds: Any) -> None:
+    """Raise ValueError unless these are None or two positive numbers, the lower one first."""
+    if noise_bounds is None:
+        return
+    pair = np.shape(noise_bounds) == (2,) and np.asarray(noise_bounds).dtype.kind in "iuf"
+    if not pair or not 0 < noise_bounds[0] <= noise_bounds[1] < np.inf:
+        raise ValueError(
+            "noise_bounds must be None or a pair of positive numbers, the lower one first, but is "
+            f"{noise_bounds!r}. Use for example (0.1, 10.0)."
+        )
+
+
 def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     """Raise unless the parameters of a search are right; ``words`` may stand for a kernel."""
     if isinstance(estimator.kernel, str) and words:
@@ -120,6 +157,13 @@ def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     if estimator.optimizer is not None and not callable(estimator.optimizer):
         options.check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
     options.check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
+    check_noise_bounds(estimator.noise_bounds)
+    prior = estimator.hyperprior
+    if prior is not None and (isinstance(prior, type) or not hasattr(prior, "log_density")):
+        raise TypeError(
+            "hyperprior must be None or an object with the method log_density(kernel, likelihood), "
+            f"but {prior!r:.80} was given. Use for example ordinalgp.hyperpriors.HyperPrior()."
+        )
 
 
 def check_likelihood(likelihood: Any) -> None:
