@@ -44,6 +44,7 @@ LINES = [
     {"models"},
     {"many_rows"},
     {"gp"},
+    {"sequential"},
     {"least_squares", "collaborative", "preference", "sparse", "baselines"},
     {"model_selection"},
     {"datasets"},

@@ -6,6 +6,7 @@ from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
 from ordinalgp.persistence import load
 from ordinalgp.preference import PreferenceGP, Ranking
+from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.sparse import SparseBayesOrdinalClassifier
 
 __version__ = "0.1.0.dev0"
@@ -19,6 +20,7 @@ __all__ = [
     "OrdinalSVC",
     "PreferenceGP",
     "Ranking",
+    "SequentialOrdinalGP",
     "SparseBayesOrdinalClassifier",
     "__version__",
     "load",
