@@ -45,6 +45,7 @@ LINES = [
     {"many_rows"},
     {"gp"},
     {"sequential"},
+    {"stacking"},
     {"least_squares", "collaborative", "preference", "sparse", "baselines"},
     {"model_selection"},
     {"datasets"},

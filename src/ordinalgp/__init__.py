@@ -8,6 +8,8 @@ from ordinalgp.persistence import load
 from ordinalgp.preference import PreferenceGP, Ranking
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.sparse import SparseBayesOrdinalClassifier
+from ordinalgp.stacking import StackedOrdinalGP
+
 
 __version__ = "0.1.0.dev0"
 
@@ -22,6 +24,7 @@ __all__ = [
     "Ranking",
     "SequentialOrdinalGP",
     "SparseBayesOrdinalClassifier",
+    "StackedOrdinalGP",
     "__version__",
     "load",
 ]

@@ -38,7 +38,8 @@ def restore_on_error(estimator: Any) -> Iterator[None]:
 def read_inputs(estimator: Any, X: Any, reset: bool, precisions: Any = (float,)) -> FloatArray:
     """Inputs as numbers; those that a kernel takes with gaps may hold NaN."""
     # None and words are kernels of numbers.
-    gaps = isinstance(estimator.kernel, Kernel) and allows_missing(estimator.kernel)
+    kernel = getattr(estimator, "kernel", None)
+    gaps = isinstance(kernel, Kernel) and allows_missing(kernel)
     allowed = {"dtype": list(precisions), "ensure_all_finite": "allow-nan" if gaps else True}
     return validate_data(estimator, X, reset=reset, **allowed)
 
@@ -86,10 +87,9 @@ class Fitted:
 class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base class: validates inputs, encodes ordered labels, predicts and scores.
 
-    Subclasses have the parameters ``kernel`` and ``categories``.
+    Subclasses have the parameter ``categories``, and most of them ``kernel``.
     """
 
-    kernel: Any
     categories: Any
     categories_: NDArray[Any]
     classes_: NDArray[Any]

@@ -22,6 +22,8 @@ from ordinalgp.runtime.threads import one_thread_per_worker
 from ordinalgp.sequential.model import SequentialModel, Split, Step, level_probabilities, splits
 from ordinalgp.validation.options import check_limit, check_option
 
+_Rows = tuple[FloatArray, IntArray, FloatArray]  # inputs, codes, weights
+
 
 @saved_as("estimator.sequential")
 class SequentialOrdinalGP(OrdinalClassifier):
@@ -221,10 +223,10 @@ class _StepFit:
         kept = len(self.X) <= self.settings.kept_rows
         return step, step.left_out_probabilities(self.X, within) if kept else np.empty((0, 2))
 
-    def _model(self, rows: Any, options: exact.GPOptions) -> exact.ExactGP | InducedGP:
+    def _model(self, rows: _Rows, options: exact.GPOptions) -> exact.ExactGP | InducedGP:
         points = stages.requested_points(self.inducing, rows[0], self.settings)
         if points is None or points >= len(rows[0]):
-            return options.fit_exact(*rows, n_levels=2)
+            return options.fit_exact(*rows, 2)
         size = self.X.shape[1], 2, points, isinstance(self.inducing, str)
         chunks = ArrayRows(Chunk(*rows), self.settings.chunk_rows)
         return stages.Stages(chunks, *size, options, self.settings, None, {}).fit()
