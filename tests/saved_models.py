@@ -18,6 +18,7 @@ from ordinalgp import (
     OrdinalGPClassifier,
     OrdinalSVC,
     PreferenceGP,
+    SequentialOrdinalGP,
     SparseBayesOrdinalClassifier,
 )
 from ordinalgp.hyperpriors import HyperPrior
@@ -64,6 +65,7 @@ MODELS = {
     "gp-prior": lambda: _gp(RBF([1.0, 2.0]), hyperprior=HyperPrior(noise=(-1.0, 1.0))).fit(
         X, CODES
     ),
+    "sequential": lambda: SequentialOrdinalGP(RBF(2.0), categories=LEVELS).fit(X, NAMES, CODES + 1),
     "least-squares": lambda: LeastSquaresOrdinalClassifier(RBF()).fit(X, CODES),
     "sparse": lambda: SparseBayesOrdinalClassifier(RBF(0.7), random_state=0).fit(X, CODES),
     "svc": lambda: OrdinalSVC(RBF(), categories=LEVELS).fit(X, NAMES),

@@ -45,6 +45,8 @@ LINES = [
     {"models"},
     {"many_rows"},
     {"gp"},
+    {"sequential"},
+    {"stacking"},
     {"least_squares", "collaborative", "preference", "sparse", "baselines"},
     {"model_selection"},
     {"datasets"},

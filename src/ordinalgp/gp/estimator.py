@@ -143,6 +143,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
     """
 
     _has_left_out = True
+    _start: exact.WarmStart | None = None
     many_rows_settings: ClassVar[ManyRowsSettings] = ManyRowsSettings()
 
     def __init__(
@@ -211,7 +212,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         objective = objective_named(self.inference, self.objective)
         search = exact.SearchOptions.of(self, reporter(self.verbose))
         parts = self.kernel, self.likelihood, objective, self.max_sweeps, self.tol
-        return exact.GPOptions(*parts, search, self.hyperprior, self.noise_bounds)
+        options = exact.GPOptions(*parts, search, self.hyperprior, self.noise_bounds)
+        return options if self._start is None else options.near(self._start)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         points = stages.requested_points(self.inducing, X, self.many_rows_settings)

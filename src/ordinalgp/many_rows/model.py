@@ -11,7 +11,6 @@ from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
-from ordinalgp.models.training_rows import RowIndex
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.memory import check_memory
 
@@ -74,11 +73,6 @@ class InducedGP(LatentModel):
         rows = inducing.rows(task.X[inputs])
         posterior = InducedPosterior.prior(inducing).given(rows, exact.sites, task.counts)
         return cls(InducedTask.like(task, task.X), posterior, exact.summary)
-
-    @property
-    def rows(self) -> RowIndex:
-        """Place of each training row among those left out: its own."""
-        return RowIndex(np.arange(0 if self.apart is None else len(self.apart)), self.task.Z[:0])
 
     def left_out(self) -> Moments:
         """Latent moments of each row without itself, where they were kept."""

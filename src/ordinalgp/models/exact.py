@@ -74,6 +74,14 @@ class GPOptions:
     search: SearchOptions
     hyperprior: LogPrior | None = None
     noise_bounds: tuple[float, float] | None = None
+    steps: int = 200
+    """most steps of the search"""
+
+    def near(self, start: "WarmStart") -> Self:
+        """The options with the search begun at another model's hyperparameters."""
+        model = start.model
+        parts = {"kernel": model.kernel, "likelihood": model.likelihood}
+        return replace(self, **parts, steps=start.steps)
 
     def starting_task(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -106,7 +114,8 @@ class GPOptions:
 
     def search_task(self, task: Task) -> SearchResult:
         """Search the hyperparameters of a task."""
-        return self.search.search(task, self.search.starts(task, default=self.kernel is None))
+        starts = self.search.starts(task, default=self.kernel is None)
+        return self.search.search(task, starts, self.steps)
 
     def fit_exact(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -146,6 +155,14 @@ def check_noise_bounds(noise_bounds: Any) -> None:
             "noise_bounds must be None or a pair of positive numbers, the lower one first, but is "
             f"{noise_bounds!r}. Use for example (0.1, 10.0)."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """A fitted model, at whose hyperparameters a search of at most so many steps begins."""
+
+    model: Any
+    steps: int
 
 
 def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
@@ -224,9 +241,19 @@ class LatentModel(ABC):
         """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
         return latent_in_blocks(self.posterior, self.kernel, self.task.support, X)
 
+    def probabilities(self, X: FloatArray) -> FloatArray:
+        """Probability of every level at new rows, (n, r)."""
+        found = self.latent(X)
+        return np.asarray(self.likelihood.probabilities(found.mean, found.var))
+
     @abstractmethod
     def left_out(self) -> Moments:
         """Latent moments of each observation, one copy of it left out."""
+
+    def left_out_probabilities(self) -> FloatArray:
+        """Probability of every level at each training row without itself, (n, r)."""
+        left = self.left_out()
+        return np.asarray(self.likelihood.probabilities(left.mean, left.var))
 
     def evaluate(self, theta: FloatArray | None) -> tuple[float, FloatArray]:
         """Objective and gradient at other hyperparameters; None: at those found."""
@@ -304,6 +331,13 @@ class ExactGP(LatentModel):
     def left_out(self) -> Moments:
         """Latent moments of every observation without one copy of itself."""
         return self.task.left_out(self.posterior, self.sites)
+
+    def left_out_probabilities(self) -> FloatArray:
+        """Probability of every level at each training row without itself, (n, r)."""
+        proba = super().left_out_probabilities()[self.rows.observation]
+        if len(self.rows.left_out):  # rows of weight zero had no part in the fit
+            proba[self.rows.observation < 0] = self.probabilities(self.rows.left_out)
+        return proba
 
     def check(self, n_features: int, n_levels: int) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
