@@ -43,7 +43,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
-    decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
+    decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called

@@ -9,6 +9,7 @@ from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
+from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
 from ordinalgp.models.training_rows import RowIndex
 from ordinalgp.persistence import saved_as
@@ -80,7 +81,7 @@ class InducedGP(LatentModel):
     def left_out(self) -> Moments:
         """Latent moments of each row without itself, where they were kept."""
         if self.apart is None:
-            raise ValueError(
+            raise NoLeaveOneOut(
                 "Leave-one-out moments of the rows were not kept: the model was loaded from a "
                 "file, or its rows were read in chunks. Fit arrays in memory to have them."
             )
