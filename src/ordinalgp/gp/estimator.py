@@ -56,10 +56,11 @@ class OrdinalGPClassifier(OrdinalClassifier):
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
-    decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
+    decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label: the most probable level (least zero-one error), the
-        median (least absolute error), the level nearest the mean rank, or the least expected
-        cost under ``cost[true, predicted]``.
+        median (least absolute error), the least absolute error averaged over levels, the level
+        nearest the mean rank, or the least expected cost under ``cost[true, predicted]``. With
+        "balanced" rare levels count as much as common ones; probabilities stay as they are.
     hyperprior : prior object, default=None
         Prior on the hyperparameters, whose log density the search adds to the objective. None is
         flat. If the kernel has one length scale per feature, use
@@ -231,7 +232,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         rows: Any = stages.remote_rows(X, y, sample_weight, self.categories, self.n_jobs)
         if rows is not None:
             none = np.empty(0, dtype=object)
-            signature = Signature(rows.categories, rows.classes, rows.n_features, none)
+            signature = Signature(rows.categories, rows.classes, rows.counts, rows.n_features, none)
         else:  # in the precision that they have, to save memory
             kinds = (np.float64, np.float32)
             X, levels, weights = self._check_rows(X, y, sample_weight, classes, precisions=kinds)
@@ -277,7 +278,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         rows = ArrayRows(Chunk(X, codes, weights))
         model = self._result.model
         points = InducedGP.from_exact(model) if isinstance(model, exact.ExactGP) else model
-        return Fitted(self._later_signature(codes), with_rows(points, rows))
+        return Fitted(self._later_signature(codes, weights), with_rows(points, rows))
 
     def _publish(self, model: exact.ExactGP | InducedGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood

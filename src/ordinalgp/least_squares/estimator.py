@@ -49,7 +49,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
-    decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
+    decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
     hyperprior : prior object, default=None
         Prior on the hyperparameters, whose log density the search adds to the objective. None is

@@ -10,6 +10,7 @@ from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
+from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.memory import check_memory
@@ -77,7 +78,7 @@ class InducedGP(LatentModel):
     def left_out(self) -> Moments:
         """Latent moments of each row without itself, where they were kept."""
         if self.apart is None:
-            raise ValueError(
+            raise NoLeaveOneOut(
                 "Leave-one-out moments of the rows were not kept: the model was loaded from a "
                 "file, or its rows were read in chunks. Fit arrays in memory to have them."
             )

@@ -13,7 +13,7 @@ from ordinalgp.plots.latent import (
     PosteriorDisplay,
     RelevanceVectorsDisplay,
 )
-from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay
+from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay, IntervalDisplay
 
 __all__ = [
     "CalibrationDisplay",
@@ -22,6 +22,7 @@ __all__ = [
     "ConfusionDisplay",
     "ContourDisplay",
     "EvidenceDisplay",
+    "IntervalDisplay",
     "LatentDisplay",
     "PosteriorDisplay",
     "RankingDisplay",

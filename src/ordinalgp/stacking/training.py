@@ -227,7 +227,9 @@ class Training:
             delayed(_fit_one)(self._prepared(model, rows), starts.get(name), rows, self.settings)
             for name, model in models.items()
         ]
-        for name, (model, left_out, problem) in zip(models, self._run(fits, models, note)):
+        for name, (model, left_out, problem) in zip(
+            models, self._run(fits, models, note), strict=True
+        ):
             if problem:
                 failed.append(f"{name!r} ({problem})")
             else:
