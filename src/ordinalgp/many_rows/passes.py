@@ -284,9 +284,9 @@ class PassRunner:
         return found.promise <= enough * n or still or idle
 
     def _save(self, task: InducedTask, posterior: InducedPosterior, state: PassState) -> None:
-        unit = getattr(task.likelihood, "unit", 1.0)
+        scale = {name: getattr(task.likelihood, name) for name in ("unit", "noise_bounds")}
         found = {"precision": posterior.precision, "shift": posterior.shift}
-        self.store.save(theta=task.theta, unit=unit, Z=task.Z, **found, **asdict(state))
+        self.store.save(theta=task.theta, Z=task.Z, **scale, **found, **asdict(state))
 
     def _report(self, number: int, found: PassResult, seconds: float, done: bool) -> None:
         n, value = self.sweeps.rows.n_rows, float(found.value)
