@@ -357,20 +357,19 @@ class Search:
         while task.at(found.theta).laplace_excess(found.start) > LAPLACE_EXCESS:
             likelihood = task.likelihood
             low = 2.0 * task.at(found.theta).likelihood.noise / likelihood.unit
-            high = likelihood.noise_bounds[1]
-            if low >= high:
+            if low >= NOISE_BOUNDS[1]:
                 break
-            task = replace(task, likelihood=replace(likelihood, noise_bounds=(low, high)))
+            bounded = replace(likelihood, noise_bounds=(low, NOISE_BOUNDS[1]))
+            task = replace(task, likelihood=bounded)
             found = self.search(task, starts)
         return task, found
 
 
 def _may_be_false(task: Task) -> bool:
-    """Whether the maximum of a task is to be checked: Laplace's, the noise free in wide bounds."""
-    likelihood = task.likelihood
-    free = getattr(likelihood, "noise_place", None) is not None
-    wide = getattr(likelihood, "noise_bounds", None) == NOISE_BOUNDS
-    return task.objective == "laplace evidence" and free and wide
+    """Whether the maximum of a task is to be checked: Laplace's, free noise, no bounds."""
+    free = getattr(task.likelihood, "noise_place", None) is not None
+    unbounded = getattr(task.likelihood, "noise_bounds", ()) is None
+    return task.objective == "laplace evidence" and free and unbounded
 
 
 def perturbed(task: Trainable, theta: FloatArray, rng: np.random.RandomState) -> FloatArray:

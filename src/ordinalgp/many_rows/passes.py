@@ -284,7 +284,8 @@ class PassRunner:
         return found.promise <= enough * n or still or idle
 
     def _save(self, task: InducedTask, posterior: InducedPosterior, state: PassState) -> None:
-        scale = {name: getattr(task.likelihood, name) for name in ("unit", "noise_bounds")}
+        likelihood = task.likelihood
+        scale = {"unit": likelihood.unit, "noise_bounds": likelihood.noise_bounds or ()}
         found = {"precision": posterior.precision, "shift": posterior.shift}
         self.store.save(theta=task.theta, Z=task.Z, **scale, **found, **asdict(state))
 

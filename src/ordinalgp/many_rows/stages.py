@@ -208,7 +208,7 @@ class Stages:
         few = next(iter(self.rows)).load().take(slice(0, 2))
         exact, _ = self.options.starting_task(few.X, few.codes, few.counts, self.n_levels)
         task = InducedTask.like(exact, saved["Z"])
-        bounds = tuple(saved["noise_bounds"].tolist())
+        bounds = tuple(saved["noise_bounds"].tolist()) or None
         likelihood = replace(task.likelihood, unit=float(saved["unit"]), noise_bounds=bounds)
         task = replace(task, likelihood=likelihood).at(saved["theta"])
         return task, InducedPosterior(task.inducing, saved["precision"], saved["shift"])
