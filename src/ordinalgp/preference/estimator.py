@@ -344,7 +344,7 @@ class PreferenceGP(BaseEstimator):
         limits = objective_named(self.inference), self.max_sweeps, float(self.tol)
         task = Task(*data, *limits, hyperprior=self.hyperprior)
         options = SearchOptions.of(self, reporter(self.verbose))
-        found = options.search(task, options.starts(task, default=self.kernel is None))
+        task, found = options.maximise(task, default=self.kernel is None)
         model = ExactGP.infer(task, RowIndex(np.empty(0, dtype=np.intp), items[:0]), found)
         names = getattr(self, "items_", np.empty(0))
         features = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
