@@ -10,7 +10,6 @@ from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.sparse import SparseBayesOrdinalClassifier
 from ordinalgp.stacking import StackedOrdinalGP
 
-
 __version__ = "0.1.0.dev0"
 
 __all__ = [
