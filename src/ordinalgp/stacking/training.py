@@ -87,7 +87,8 @@ class Rows:
         place, found = place.ravel(), self.take(np.flatnonzero(used)[first])
         where = np.full(len(self.X), -1, dtype=np.intp)
         where[used] = place
-        return replace(found, weights=np.bincount(place, self.weights[used])), where
+        totals = np.bincount(place, self.weights[used]).astype(float)
+        return replace(found, weights=totals), where
 
     def drawn(self, n: int, rng: np.random.RandomState) -> IntArray:
         """Places of ``n`` rows, drawn at random within levels, some of each level."""
@@ -227,9 +228,7 @@ class Training:
             delayed(_fit_one)(self._prepared(model, rows), starts.get(name), rows, self.settings)
             for name, model in models.items()
         ]
-        for name, (model, left_out, problem) in zip(
-            models, self._run(fits, models, note), strict=True
-        ):
+        for name, model, left_out, problem in self._run(fits, models, note):
             if problem:
                 failed.append(f"{name!r} ({problem})")
             else:
@@ -260,7 +259,7 @@ class Training:
             for number, (name, result) in enumerate(zip(names, found, strict=True), 1):
                 seconds, text = time.perf_counter() - began, f"{name}{note}"
                 self.report(Progress("model", number, len(fits), None, seconds, text))
-                yield result
+                yield name, *result
 
 
 def _fit_one(
