@@ -357,7 +357,7 @@ def test_the_start_does_not_matter_much():
 
 def test_the_papers_parameters_are_the_same_model():
     """gamma in front of the kernel with noise 1, as in section 3 of the paper."""
-    free = PreferenceGP().fit(X, PAIRS, WINS)
+    free = PreferenceGP("features").fit(X, PAIRS, WINS)
     paper = PreferenceGP(ConstantKernel(1.0) * RBF(np.sqrt(2)), noise=1.0).fit(X, PAIRS, WINS)
     gamma = paper.kernel_.k1.constant_value
     assert_allclose(free.noise_, gamma**-0.5, rtol=0.05)
