@@ -30,7 +30,7 @@ def sine() -> None:
     grid = np.linspace(-np.pi, np.pi, 100)[:, None]
     left.plot(grid, np.sin(grid), color="black", lw=3, alpha=0.2, label="sine")
     for k, style in zip((1, 5, 20, 30), (":", "-.", "--", "-"), strict=True):
-        u = PreferenceGP().fit(X, pairs[:k]).predict(grid)
+        u = PreferenceGP("features").fit(X, pairs[:k]).predict(grid)
         left.plot(grid, 2 * (u - u.min()) / np.ptp(u) - 1, style, color="black", label=f"k = {k}")
     left.set(xlabel="x", ylabel="utility, scaled to [-1, 1]")
     left.legend()
