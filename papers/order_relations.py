@@ -571,10 +571,11 @@ PLANS = {
     ),
 }
 STRATEGIES = ("information", "prediction")
-# The kernel of the paper; that and what is particular to each item; one that is never as smooth as
-# a linear utility, nor without anything common.
+# The kernel of the paper; the estimator's own, with values of the items' own; the same from another
+# start; one that is never as smooth as a linear utility, nor without anything common.
 _ASKING: dict[str, Callable[[int], Any]] = {
-    "default": lambda d: "features",
+    "features": lambda d: "features",
+    "default": lambda d: None,
     "own": lambda d: (
         RBF(np.sqrt(d), (1e-3, 1e5)) + ConstantKernel(0.1, (1e-4, 1e4)) * Independent()
     ),
@@ -631,7 +632,7 @@ def asking_curve(
 
 
 def savings(
-    records: Sequence[Record], dataset: str, strategy: str, kernel: str = "default"
+    records: Sequence[Record], dataset: str, strategy: str, kernel: str = "features"
 ) -> list[tuple[float, int, float, float]]:
     """Error, comparisons at random, and the shares of them that choice needs.
 
@@ -927,7 +928,7 @@ EXPERIMENTS = (
         "Comparisons saved by asking for the most informative ones",
         compute_active,
         active_page,
-        ("default-information", "default-prediction", "default-random"),
+        ("features-information", "features-prediction", "features-random"),
         datasets=tuple(PLANS),
         registry=ASKED,
     ),
