@@ -9,6 +9,7 @@ from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
+from ordinalgp.models.effects import Reference
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
 from ordinalgp.models.training_rows import RowIndex
 from ordinalgp.persistence import saved_as
@@ -76,6 +77,18 @@ class InducedGP(LatentModel):
     def rows(self) -> RowIndex:
         """Place of each training row among those left out: its own."""
         return RowIndex(np.arange(0 if self.apart is None else len(self.apart)), self.task.Z[:0])
+
+    def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Joint posterior mean and covariance of new rows."""
+        cross = self.kernel(X, self.task.Z)
+        covariance = self.posterior.predict_covariance(cross, self.kernel(X))
+        return self.latent(X).mean, (covariance + covariance.T) / 2
+
+    @property
+    def reference(self) -> Reference:
+        """The inducing points, since files and chunks keep no rows."""
+        m = len(self.task.Z)
+        return Reference(self.task.Z, np.full(m, 1 / m))
 
     def left_out(self) -> Moments:
         """Latent moments of each row without itself, where they were kept."""

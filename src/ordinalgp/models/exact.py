@@ -1,7 +1,7 @@
 """Exact Gaussian process models: the search for hyperparameters, and its result."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Self
 
@@ -13,10 +13,12 @@ from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
+from ordinalgp.core.linalg import symmetric_root
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Identity, RowSelection
 from ordinalgp.core.search import ObjectiveName, Search, SearchResult, Task, perturbed
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
+from ordinalgp.models.effects import Effects, Reference, effects
 from ordinalgp.models.training_rows import RowIndex, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Report
@@ -181,6 +183,27 @@ class LatentModel(ABC):
         return latent_in_blocks(self.posterior, self.kernel, self.task.support, X)
 
     @abstractmethod
+    def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Joint posterior mean and covariance of new rows, less the prior mean."""
+
+    def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
+        """Probabilities of the levels under ``n`` draws of the latent function, (n, rows, r)."""
+        # This root changes continuously with the covariance: equal seeds make similar draws.
+        root = symmetric_root(self.joint(X)[1])
+        f = self.latent(X).mean + rng.standard_normal((n, len(X))) @ root
+        drawn = self.likelihood.probabilities(f.ravel(), np.zeros(f.size))
+        return np.asarray(drawn).reshape(n, len(X), -1)
+
+    @property
+    @abstractmethod
+    def reference(self) -> Reference:
+        """Rows over which the functions of features have mean zero."""
+
+    def effects(self, X: FloatArray, groups: Mapping[str, Sequence[int]]) -> Effects:
+        """Posterior of the own functions of groups of features."""
+        return effects(self, X, groups, self.reference)
+
+    @abstractmethod
     def left_out(self) -> Moments:
         """Latent moments of each observation, one copy of it left out."""
 
@@ -256,6 +279,12 @@ class ExactGP(LatentModel):
         cross = self.kernel(X, self.task.X)
         covariance = self.posterior.predict_covariance(cross, self.kernel(X))
         return cross @ self.posterior.weights, (covariance + covariance.T) / 2
+
+    @property
+    def reference(self) -> Reference:
+        """The training rows, as often as each counts."""
+        counts = self.task.projection.adjoint(self.task.counts)
+        return Reference(self.task.X, counts / counts.sum())
 
     def left_out(self) -> Moments:
         """Latent moments of every observation without one copy of itself."""
