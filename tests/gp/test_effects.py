@@ -147,7 +147,7 @@ def test_groups_add_the_functions_of_their_features(rows):
 @pytest.mark.parametrize("kernel", [None, RBF(), Additive(size=2), Additive() * RBF()])
 def test_without_an_additive_part_there_are_no_effects(kernel, rows):
     X, y = rows
-    with pytest.raises(ValueError, match="no part of a single feature.*Additive"):
+    with pytest.raises(ValueError, match=r"no part of a single feature.*Additive"):
         OrdinalGPClassifier(kernel, optimizer=None).fit(X, y).effects(X)
 
 

@@ -191,8 +191,7 @@ class LatentModel(ABC):
         # This root changes continuously with the covariance: equal seeds make similar draws.
         root = symmetric_root(self.joint(X)[1])
         f = self.latent(X).mean + rng.standard_normal((n, len(X))) @ root
-        drawn = self.likelihood.probabilities(f.ravel(), np.zeros(f.size))
-        return np.asarray(drawn).reshape(n, len(X), -1)
+        return probabilities_along(self.likelihood, f)
 
     @property
     @abstractmethod
@@ -296,6 +295,24 @@ class ExactGP(LatentModel):
         unused = int(np.sum(self.rows.observation < 0))
         if self.rows.left_out.shape != (unused, n_features):
             raise ValueError("the rows that were left out disagree with the others")
+
+
+def probabilities_along(likelihood: Any, f: FloatArray) -> FloatArray:
+    """P(level | f) of many values, of the shape of ``f`` and one axis more.
+
+    Steps of 1/50 of the noise leave errors below 3e-5 between the points where it is evaluated.
+    """
+    low, span = float(f.min()), float(np.ptp(f))
+    steps = int(span / (0.02 * likelihood.noise)) + 1
+    if steps > f.size:
+        found = np.asarray(likelihood.probabilities(f.ravel(), np.zeros(f.size)))
+        return found.reshape(*f.shape, -1)
+    points = np.linspace(low, low + span, steps + 1)
+    table = np.asarray(likelihood.probabilities(points, np.zeros(len(points))))
+    place = (f - low) * (steps / (span or 1.0))
+    before = np.minimum(place.astype(np.intp), steps - 1)
+    share = (place - before)[..., None]
+    return (1 - share) * table[before] + share * table[before + 1]
 
 
 def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:
