@@ -1,4 +1,4 @@
-"""Base classes of the classifiers: ordered labels in, decisions out."""
+"""Base classes of the classifiers: ordered labels in, decisions and intervals out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,15 +13,33 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
-from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
-from ordinalgp.decisions import decide
+from ordinalgp._typing import LABELS, POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp.decisions import decide, interval_scores, interval_threshold, intervals
 from ordinalgp.models.effects import Effects
 from ordinalgp.persistence import save, saved_as
-from ordinalgp.validation.labels import Levels, class_positions, encode_levels, levels_agree
+from ordinalgp.validation.labels import (
+    Levels,
+    class_positions,
+    count_levels,
+    encode_levels,
+    levels_agree,
+)
 from ordinalgp.validation.options import allows_missing, check_whole
 from ordinalgp.validation.weights import check_weights
+
+_MOST_CALIBRATION_ROWS = 200_000  # leave-one-out probabilities of more rows take much memory
+_MOST_SCORES = 2_000  # kept for intervals; their thresholds then err by 0.05 % of the rows
+
+
+class NoLeaveOneOut(ValueError):
+    """A model that does not keep the leave-one-out moments of its training rows."""
 
 
 @contextmanager
@@ -39,7 +57,8 @@ def restore_on_error(estimator: Any) -> Iterator[None]:
 def read_inputs(estimator: Any, X: Any, reset: bool, precisions: Any = (float,)) -> FloatArray:
     """Inputs as numbers; those that a kernel takes with gaps may hold NaN."""
     # None and words are kernels of numbers.
-    gaps = isinstance(estimator.kernel, Kernel) and allows_missing(estimator.kernel)
+    kernel = getattr(estimator, "kernel", None)
+    gaps = isinstance(kernel, Kernel) and allows_missing(kernel)
     allowed = {"dtype": list(precisions), "ensure_all_finite": "allow-nan" if gaps else True}
     return validate_data(estimator, X, reset=reset, **allowed)
 
@@ -52,6 +71,7 @@ def learn_further(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: A
             estimator._keep(estimator._with_rows(X, y, sample_weight))
         else:
             estimator._keep(estimator._learn(X, y, sample_weight, classes))
+            estimator._calibrate(y, sample_weight)
 
 
 @saved_as("labels.signature")
@@ -63,6 +83,8 @@ class Signature:
     """all levels in rank order"""
     classes: Annotated[NDArray[Any], Axes("k", kinds=LABELS)]
     """observed labels, sorted"""
+    counts: Annotated[FloatArray, Axes("r", 0.0, np.inf)]
+    """total weight of the training rows of each level"""
     n_features: int
     feature_names: Annotated[NDArray[Any], Axes("names", kinds="O")]
     """names of the features, or none"""
@@ -71,8 +93,29 @@ class Signature:
         """Raise ValueError unless the parts agree."""
         if not levels_agree(self.categories, self.classes):
             raise ValueError("categories and classes disagree")
+        if not self.counts.any():
+            raise ValueError("no level has rows")
         if len(self.feature_names) not in (0, self.n_features):
             raise ValueError("feature names and their number disagree")
+
+
+@saved_as("result.interval_scores")
+@dataclass(frozen=True, eq=False)
+class IntervalScores:
+    """Interval scores of the training rows, each predicted from the others, ascending."""
+
+    scores: Annotated[FloatArray, Axes("s", 0.0, 2.0)]
+    weights: Annotated[FloatArray, Axes("s", *POSITIVE)]
+    """number of rows with each score"""
+
+    @classmethod
+    def of(cls, scores: FloatArray, weights: FloatArray) -> Self:
+        """Scores in order; of very many, groups with their highest score."""
+        order = np.argsort(scores, kind="stable")
+        order = order[weights[order] > 0]
+        first = np.unique(np.linspace(0, len(order), _MOST_SCORES, endpoint=False).astype(np.intp))
+        last = np.append(first[1:], len(order)) - 1
+        return cls(scores[order][last], np.add.reduceat(weights[order], first))
 
 
 @saved_as("result.classifier")
@@ -82,15 +125,16 @@ class Fitted:
 
     signature: Signature
     model: Annotated[Any, Tagged("model")]
+    interval_scores: IntervalScores | None = None
+    """for calibrated intervals, where the model has leave-one-out probabilities"""
 
 
 class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base class: validates inputs, encodes ordered labels, predicts and scores.
 
-    Subclasses have the parameters ``kernel`` and ``categories``.
+    Subclasses have the parameter ``categories``, and most of them ``kernel``.
     """
 
-    kernel: Any
     categories: Any
     categories_: NDArray[Any]
     classes_: NDArray[Any]
@@ -139,7 +183,11 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         with restore_on_error(self):
             self._check_parameters()
             self._keep(self._learn(X, y, sample_weight))
+            self._calibrate(y, sample_weight)
         return self
+
+    def _calibrate(self, y: Any, sample_weight: Any) -> None:
+        """Keep what intervals need of the rows of a fit: nothing without probabilities."""
 
     def _keep(self, result: Fitted) -> None:
         """Set everything that follows from a result: the one place where a fit leaves traces."""
@@ -190,7 +238,9 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Inputs, levels and weights of the rows of a fit."""
         X = self._check_inputs(X, reset=True, **inputs)
         levels = self._encode(X, y, classes)
-        return X, levels, check_weights(sample_weight, len(X), levels.codes)
+        weights = check_weights(sample_weight, len(X), levels.codes)
+        counts = count_levels(levels.codes, weights, len(levels.categories))
+        return X, replace(levels, counts=counts), weights
 
     def _check_later_rows(
         self, X: Any, y: Any, sample_weight: Any
@@ -208,12 +258,15 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _signature(self, levels: Levels) -> Signature:
         """Levels, and the features that were checked last."""
         names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
-        return Signature(levels.categories, levels.classes, self.n_features_in_, names)
+        kinds = levels.categories, levels.classes, levels.counts
+        return Signature(*kinds, self.n_features_in_, names)
 
-    def _later_signature(self, codes: IntArray) -> Signature:
+    def _later_signature(self, codes: IntArray, weights: FloatArray) -> Signature:
         """The signature with the levels of later rows as well."""
         classes = np.unique(np.append(self.classes_, self.categories_[codes]))
-        return replace(self._result.signature, classes=classes)
+        counts = count_levels(codes, weights, len(self.categories_))
+        before = self._result.signature
+        return replace(before, classes=classes, counts=before.counts + counts)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the level of each row.
@@ -278,24 +331,27 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 
 class OrdinalClassifier(LevelClassifier):
-    """Base class of classifiers with a latent function, probabilities and decisions.
+    """Base class of classifiers with probabilities and decisions.
 
-    Subclasses have the parameter ``decision`` as well; their model has ``latent(X)`` and a
-    ``likelihood``, and with ``left_out()`` leave-one-out predictions.
+    Subclasses have the parameter ``decision`` as well; their model has ``probabilities(X)``. With
+    one latent function it has ``latent(X)`` too, and ``left_out_probabilities()`` where each
+    training row can be left out.
     """
 
     decision: Any
+    _has_latent: ClassVar[bool] = True
     _has_left_out: ClassVar[bool] = False
 
     def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
         levels = super()._encode(X, y, classes)
-        decide(np.empty((0, len(levels.categories))), self.decision)
+        check_decision(self.decision, len(levels.categories))
         return levels
 
     def _check_for_levels(self, n_levels: int) -> None:
         super()._check_for_levels(n_levels)
-        decide(np.empty((0, n_levels)), self.decision)
+        check_decision(self.decision, n_levels)
 
+    @available_if(lambda self: self._has_latent)
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
@@ -326,8 +382,8 @@ class OrdinalClassifier(LevelClassifier):
         ndarray of shape (n_samples, n_categories)
             Rows sum to one. Levels that were named but never observed have their column.
         """
-        mean, var = self.latent_mean_and_variance(X)
-        return self._result.model.likelihood.probabilities(mean, var)
+        check_is_fitted(self)
+        return self._result.model.probabilities(self._check_inputs(X, reset=False))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, columns in the order of ``classes_``.
@@ -376,13 +432,7 @@ class OrdinalClassifier(LevelClassifier):
             Columns in the order of ``classes_``.
         """
         check_is_fitted(self)
-        model = self._result.model
-        left, index = model.left_out(), model.rows
-        proba = model.likelihood.probabilities(left.mean, left.var)[index.observation]
-        if len(index.left_out):
-            apart = model.latent(index.left_out)
-            unused = index.observation < 0
-            proba[unused] = model.likelihood.probabilities(apart.mean, apart.var)
+        proba = self._result.model.left_out_probabilities()
         return in_class_order(proba, self.categories_, self.classes_)
 
     @available_if(lambda self: _may_have(self, "probability_draws"))
@@ -443,7 +493,93 @@ class OrdinalClassifier(LevelClassifier):
         return found
 
     def _predicted_ranks(self, X: Any) -> IntArray:
-        return decide(self.category_proba(X), self.decision)
+        return decide(self.category_proba(X), self.decision, self._result.signature.counts)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
+        """Predict a run of levels for each row that contains its level with some probability.
+
+        The run begins with the most probable level and grows by the more probable of its two
+        neighbours. With leave-one-out probabilities it stops where that would have given the
+        training rows the coverage; else where its own probability reaches the coverage.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+        coverage : float, default=0.9
+            Share of rows, between 0 and 1, whose interval should contain their level.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lowest and highest label of each interval; both are inside. Every interval has the
+            most probable level, and a larger coverage never makes one narrower.
+
+        Notes
+        -----
+        The score of a training row is the probability of its run before its own level joins, with
+        the row left out. Levels join while their score is at most the ceil((n + 1) coverage)-th
+        smallest of the n scores, as in conformal prediction; with fewer scores the interval has
+        all levels. Weighted rows count as copies. There is no guarantee for finite samples: the
+        left-out predictions share the hyperparameters of all rows, and new rows must come from
+        the same source as the training rows. The coverage holds on average over rows, not for
+        every level or group. More than 200,000 training rows, rows read in chunks, and rows of
+        later calls of ``partial_fit`` are not calibrated: the probabilities are then trusted.
+        """
+        return self.interval_from_proba(self.category_proba(X), coverage)
+
+    def interval_from_proba(self, probabilities: Any, coverage: float = 0.9) -> NDArray[Any]:
+        """Intervals of :meth:`predict_interval` for known probabilities.
+
+        Parameters
+        ----------
+        probabilities : array-like of shape (n_samples, n_categories)
+            Probabilities from :meth:`category_proba`.
+        coverage : float, default=0.9
+            Share of rows, between 0 and 1, whose interval should contain their level.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lowest and highest label of each interval.
+        """
+        check_is_fitted(self)
+        known = self._result.interval_scores
+        threshold = nominal_threshold(coverage)
+        if known is not None and threshold < np.inf:
+            threshold = interval_threshold(known.scores, coverage, known.weights)
+        ranks = intervals(probabilities, threshold, self._result.signature.counts)
+        return self.categories_[np.column_stack(ranks)]
+
+    def _calibrate(self, y: Any, sample_weight: Any) -> None:
+        if not self._has_left_out or y is None or _num_samples(y) > _MOST_CALIBRATION_ROWS:
+            return
+        try:
+            proba = self.loo_proba()
+        except NoLeaveOneOut:
+            return
+        ranks = class_positions(self.categories_, self.classes_)
+        table = np.zeros((len(proba), len(self.categories_)))
+        table[:, ranks] = proba
+        codes = encode_levels(y, self.categories_).codes
+        scores = interval_scores(table, self._result.signature.counts)[np.arange(len(codes)), codes]
+        known = IntervalScores.of(scores, check_weights(sample_weight, len(codes)))
+        self._result = replace(self._result, interval_scores=known)
+
+
+def check_decision(rule: Any, n_levels: int) -> None:
+    """Raise unless a decision rule is right for so many levels."""
+    decide(np.empty((0, n_levels)), rule, np.ones(n_levels))
+
+
+def nominal_threshold(coverage: float) -> float:
+    """Threshold of runs that stop as soon as their own probability is at least the coverage."""
+    if not (isinstance(coverage, int | float | np.number) and 0 <= coverage <= 1):
+        raise ValueError(
+            f"coverage must be a number between 0 and 1, but is {coverage!r}. "
+            "Use 0.9 for intervals that contain the level of 9 in 10 rows."
+        )
+    return np.inf if coverage == 1 else float(np.nextafter(coverage, 0.0))
 
 
 def _may_have(classifier: Any, method: str) -> bool:

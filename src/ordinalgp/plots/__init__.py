@@ -14,7 +14,7 @@ from ordinalgp.plots.latent import (
     PosteriorDisplay,
     RelevanceVectorsDisplay,
 )
-from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay
+from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay, IntervalDisplay
 
 __all__ = [
     "CalibrationDisplay",
@@ -24,6 +24,7 @@ __all__ = [
     "ContourDisplay",
     "EffectDisplay",
     "EvidenceDisplay",
+    "IntervalDisplay",
     "LatentDisplay",
     "PosteriorDisplay",
     "RankingDisplay",
