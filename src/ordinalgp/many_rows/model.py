@@ -11,6 +11,7 @@ from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
 from ordinalgp.models.base import NoLeaveOneOut
+from ordinalgp.models.effects import Reference
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.memory import check_memory
@@ -74,6 +75,18 @@ class InducedGP(LatentModel):
         rows = inducing.rows(task.X[inputs])
         posterior = InducedPosterior.prior(inducing).given(rows, exact.sites, task.counts)
         return cls(InducedTask.like(task, task.X), posterior, exact.summary)
+
+    def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Joint posterior mean and covariance of new rows."""
+        cross = self.kernel(X, self.task.Z)
+        covariance = self.posterior.predict_covariance(cross, self.kernel(X))
+        return self.latent(X).mean, (covariance + covariance.T) / 2
+
+    @property
+    def reference(self) -> Reference:
+        """The inducing points, since files and chunks keep no rows."""
+        m = len(self.task.Z)
+        return Reference(self.task.Z, np.full(m, 1 / m))
 
     def left_out(self) -> Moments:
         """Latent moments of each row without itself, where they were kept."""

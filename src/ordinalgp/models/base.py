@@ -1,7 +1,7 @@
 """Base classes of the classifiers: ordered labels in, decisions and intervals out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _num_samples,
@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 
 from ordinalgp._typing import LABELS, POSITIVE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide, interval_scores, interval_threshold, intervals
+from ordinalgp.models.effects import Effects
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.validation.labels import (
     Levels,
@@ -30,7 +31,7 @@ from ordinalgp.validation.labels import (
     encode_levels,
     levels_agree,
 )
-from ordinalgp.validation.options import allows_missing
+from ordinalgp.validation.options import allows_missing, check_whole
 from ordinalgp.validation.weights import check_weights
 
 _MOST_CALIBRATION_ROWS = 200_000  # leave-one-out probabilities of more rows take much memory
@@ -434,6 +435,63 @@ class OrdinalClassifier(LevelClassifier):
         proba = self._result.model.left_out_probabilities()
         return in_class_order(proba, self.categories_, self.classes_)
 
+    @available_if(lambda self: _may_have(self, "probability_draws"))
+    def sample_proba(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw probabilities of the levels from the posterior, jointly over rows.
+
+        :meth:`category_proba` is their mean. Their spread is the uncertainty about the
+        probabilities, and about any number computed from them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Query points.
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws. Equal seeds make draws that change smoothly with ``X``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_samples_X, n_categories)
+            Columns in the order of ``categories_``.
+        """
+        check_is_fitted(self)
+        check_whole("n_samples", n_samples, least=1)
+        X, rng = self._check_inputs(X, reset=False), check_random_state(random_state)
+        return np.asarray(self._result.model.probability_draws(X, n_samples, rng))
+
+    @available_if(lambda self: _may_have(self, "effects"))
+    def effects(self, X: Any, *, groups: Mapping[str, Sequence[int]] | None = None) -> Effects:
+        """Posterior of each feature's own function, for kernels with an additive part.
+
+        ``Additive``, ``ARDLinear`` and ``DotProduct`` kernels are sums over features; so is the
+        latent function, or a part of it. Each function is centred: it has mean zero over the
+        training rows, or over the inducing points of a model that has them. Its standard
+        deviation is that of the centred function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows at whose values the functions are evaluated.
+        groups : mapping from str to sequences of int, default=None
+            Features whose functions are added, by the name of their sum; for example the 0/1
+            features of a nominal column. None has each feature by itself.
+
+        Returns
+        -------
+        Effects
+            ``mean`` and ``std`` of shape (n_samples, n_features), or one column per group,
+            ``constant`` and ``feature_names``.
+        """
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        if groups is None:
+            names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(X.shape[1])])
+            groups = {str(name): [at] for at, name in enumerate(names)}
+        found: Effects = self._result.model.effects(X, groups)
+        return found
+
     def _predicted_ranks(self, X: Any) -> IntArray:
         return decide(self.category_proba(X), self.decision, self._result.signature.counts)
 
@@ -522,6 +580,12 @@ def nominal_threshold(coverage: float) -> float:
             "Use 0.9 for intervals that contain the level of 9 in 10 rows."
         )
     return np.inf if coverage == 1 else float(np.nextafter(coverage, 0.0))
+
+
+def _may_have(classifier: Any, method: str) -> bool:
+    """Whether the fitted model, if there is one, has a method."""
+    fitted = classifier.__sklearn_is_fitted__()
+    return not fitted or hasattr(classifier._result.model, method)
 
 
 def in_class_order(

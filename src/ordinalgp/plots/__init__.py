@@ -6,6 +6,7 @@ Levels differ in lightness and in marker, so that they differ in print and for c
 """
 
 from ordinalgp.plots.comparisons import ComparisonCurveDisplay, ComparisonDisplay, RankingDisplay
+from ordinalgp.plots.effects import EffectDisplay
 from ordinalgp.plots.hyperparameters import EvidenceDisplay, RelevanceDisplay
 from ordinalgp.plots.latent import (
     ContourDisplay,
@@ -21,6 +22,7 @@ __all__ = [
     "ComparisonDisplay",
     "ConfusionDisplay",
     "ContourDisplay",
+    "EffectDisplay",
     "EvidenceDisplay",
     "IntervalDisplay",
     "LatentDisplay",
