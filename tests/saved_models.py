@@ -18,8 +18,10 @@ from ordinalgp import (
     OrdinalGPClassifier,
     OrdinalSVC,
     PreferenceGP,
+    SequentialOrdinalGP,
     SparseBayesOrdinalClassifier,
 )
+from ordinalgp.hyperpriors import HyperPrior
 from ordinalgp.kernels import ARDLinear
 from ordinalgp.tables import TableModel
 
@@ -60,6 +62,10 @@ MODELS = {
     "gp-laplace": lambda: _gp(Matern(nu=1.5), inference="laplace").fit(X, CODES / 2),
     "gp-logit": lambda: _gp(ConstantKernel(2.0) * RBF(), likelihood="logit").fit(X, NAMES == "low"),
     "gp-inducing": lambda: _gp(ARDLinear([1.0, 2.0]) + RBF(), inducing=5).fit(X, CODES),
+    "gp-prior": lambda: _gp(RBF([1.0, 2.0]), hyperprior=HyperPrior(noise=(-1.0, 1.0))).fit(
+        X, CODES
+    ),
+    "sequential": lambda: SequentialOrdinalGP(RBF(2.0), categories=LEVELS).fit(X, NAMES, CODES + 1),
     "least-squares": lambda: LeastSquaresOrdinalClassifier(RBF()).fit(X, CODES),
     "sparse": lambda: SparseBayesOrdinalClassifier(RBF(0.7), random_state=0).fit(X, CODES),
     "svc": lambda: OrdinalSVC(RBF(), categories=LEVELS).fit(X, NAMES),

@@ -6,7 +6,9 @@ from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
 from ordinalgp.persistence import load
 from ordinalgp.preference import PreferenceGP, Ranking
+from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.sparse import SparseBayesOrdinalClassifier
+from ordinalgp.stacking import StackedOrdinalGP
 
 __version__ = "0.1.0.dev0"
 
@@ -19,7 +21,9 @@ __all__ = [
     "OrdinalSVC",
     "PreferenceGP",
     "Ranking",
+    "SequentialOrdinalGP",
     "SparseBayesOrdinalClassifier",
+    "StackedOrdinalGP",
     "__version__",
     "load",
 ]

@@ -11,6 +11,7 @@ from ordinalgp import (
     LeastSquaresOrdinalClassifier,
     OrdinalGPClassifier,
     OrdinalSVC,
+    SequentialOrdinalGP,
 )
 from ordinalgp.datasets import make_product_ranks, make_ratings, make_three_ranks
 from ordinalgp.kernels import ARDLinear
@@ -22,6 +23,7 @@ MODELS = {
     "ep": OrdinalGPClassifier(optimizer=None),
     "laplace": OrdinalGPClassifier(inference="laplace", optimizer=None),
     "points": OrdinalGPClassifier(inducing=5, optimizer=None),
+    "sequential": SequentialOrdinalGP(optimizer=None),
     "least squares": LeastSquaresOrdinalClassifier(optimizer=None),
     "svm": OrdinalSVC(),
     "incremental svm": IncrementalOrdinalSVC(random_state=0),
@@ -61,10 +63,12 @@ def assert_sensible(model, rows, labels):
     if hasattr(model, "category_proba"):
         proba = model.category_proba(rows)
         np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+        assert np.all(proba >= 0)
+    if hasattr(model, "latent_mean_and_variance"):
         mean, var = model.latent_mean_and_variance(rows)
         assert np.all(np.isfinite(mean))
         assert np.all(np.isfinite(var) & (var >= 0))
-    else:
+    elif not hasattr(model, "category_proba"):
         assert np.all(np.isfinite(model.latent(rows)))
 
 

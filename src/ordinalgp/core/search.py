@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.core.inference import infer
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
@@ -60,6 +61,8 @@ class Trainable(ABC):
     X: Annotated[FloatArray, Axes("N d")]
     kernel: Annotated[Any, Tagged("kernel")]
     likelihood: Annotated[Any, Tagged("likelihood")]
+    hyperprior: Annotated[LogPrior, Tagged("hyperprior")] | None = field(default=None, kw_only=True)
+    """on the hyperparameters; None: flat"""
 
     @property
     def theta(self) -> FloatArray:
@@ -92,11 +95,30 @@ class Trainable(ABC):
         """Return the task at the precision that a search needs: by default its own."""
         return self
 
-    @abstractmethod
+    @property
+    def log_prior(self) -> float:
+        """Log prior density of the task's own hyperparameters; 0 if it is flat."""
+        if self.hyperprior is None:
+            return 0.0
+        return float(self.hyperprior.log_density(self.kernel, self.likelihood)[0])
+
     def evaluate(
         self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
     ) -> Step:
-        """Objective and gradient; ``workspace`` is scratch memory of one search."""
+        """Objective and gradient, those of the log prior density added."""
+        task = self.at(theta)
+        step = task.step(start, workspace)
+        if self.hyperprior is None:
+            return step
+        value, gradient = self.hyperprior.log_density(task.kernel, task.likelihood)
+        return replace(step, value=step.value + value, gradient=step.gradient + gradient)
+
+    @abstractmethod
+    def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
+        """Objective of the rows and gradient, at the task's own hyperparameters.
+
+        ``workspace`` is scratch memory of one search.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +160,8 @@ class Task(ExactTask):
         """The objective at the task's own hyperparameters, without its gradient."""
         problem = self.problem()
         found = self.infer(problem, start)
-        return _OBJECTIVES[self.objective][1](problem, found).usable_value, found
+        value = _OBJECTIVES[self.objective][1](problem, found).usable_value
+        return value + self.log_prior, found
 
     @property
     def smoothing(self) -> Smoothing:
@@ -156,14 +179,11 @@ class Task(ExactTask):
         """
         return cavities(posterior.observed(), sites, np.minimum(self.counts, 1.0))
 
-    def evaluate(
-        self, theta: FloatArray, start: Start | None = None, workspace: Workspace | None = None
-    ) -> Step:
-        """Objective and its gradient in theta."""
-        task = self.at(theta)
-        problem = task.problem(workspace)
-        found = _OBJECTIVES[self.objective][1](problem, task.infer(problem, start))
-        slope = kernel_slope(task.kernel, self.X, found.upstream, problem.K, workspace)
+    def step(self, start: Start | None = None, workspace: Workspace | None = None) -> Step:
+        """Approximate evidence, or bound, and its gradient in theta."""
+        problem = self.problem(workspace)
+        found = _OBJECTIVES[self.objective][1](problem, self.infer(problem, start))
+        slope = kernel_slope(self.kernel, self.X, found.upstream, problem.K, workspace)
         gradient = np.concatenate([slope, found.d_likelihood])
         return Step(found.usable_value, gradient, found.approximation.start)
 

@@ -61,6 +61,13 @@ class OrdinalGPClassifier(OrdinalClassifier):
         median (least absolute error), the least absolute error averaged over levels, the level
         nearest the mean rank, or the least expected cost under ``cost[true, predicted]``. With
         "balanced" rare levels count as much as common ones; probabilities stay as they are.
+    hyperprior : prior object, default=None
+        Prior on the hyperparameters, whose log density the search adds to the objective. None is
+        flat. If the kernel has one length scale per feature, use
+        :class:`ordinalgp.hyperpriors.HyperPrior`.
+    noise_bounds : pair of floats, default=None
+        Range that the search may visit for the standard deviation of the noise, in prior standard
+        deviations of the latent function at the start of the search. None is about (0.001, 1000).
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
@@ -92,7 +99,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     noise_ : float
         Scale of the noise added to the latent function; for normal noise its standard deviation.
     log_marginal_likelihood_value_ : float
-        The objective (log evidence or bound) at the learned hyperparameters.
+        The objective at the learned hyperparameters: log evidence or bound, plus the log density
+        of the ``hyperprior``.
     evidence_path_ : ndarray
         The objective at every evaluation of the winning search.
     converged_ : bool
@@ -136,6 +144,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
     """
 
     _has_left_out = True
+    _start: exact.WarmStart | None = None
     many_rows_settings: ClassVar[ManyRowsSettings] = ManyRowsSettings()
 
     def __init__(
@@ -148,6 +157,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         inducing: Any = "auto",
         categories: Any = None,
         decision: Any = "mode",
+        hyperprior: Any = None,
+        noise_bounds: Any = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_sweeps: int = 100,
@@ -164,6 +175,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self.inducing = inducing
         self.categories = categories
         self.decision = decision
+        self.hyperprior = hyperprior
+        self.noise_bounds = noise_bounds
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_sweeps = max_sweeps
@@ -200,7 +213,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         objective = objective_named(self.inference, self.objective)
         search = exact.SearchOptions.of(self, reporter(self.verbose))
         parts = self.kernel, self.likelihood, objective, self.max_sweeps, self.tol
-        return exact.GPOptions(*parts, search)
+        options = exact.GPOptions(*parts, search, self.hyperprior, self.noise_bounds)
+        return options if self._start is None else options.near(self._start)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
         points = stages.requested_points(self.inducing, X, self.many_rows_settings)
@@ -295,7 +309,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         Returns
         -------
         value : float
-            Log evidence, or the bound if ``objective="bound"``.
+            Log evidence, or the bound if ``objective="bound"``, plus the log density of the
+            ``hyperprior``.
         gradient : ndarray of shape (n_hyperparameters,)
             Only if ``eval_gradient`` is true.
         """

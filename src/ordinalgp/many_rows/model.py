@@ -7,11 +7,11 @@ import numpy as np
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, Tagged
 from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
 from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
-from ordinalgp.models.training_rows import RowIndex
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.memory import check_memory
 
@@ -29,13 +29,15 @@ class InducedRecord:
     max_sweeps: Annotated[int, Axes(low=1)]
     tol: Annotated[float, Axes("", *POSITIVE)]
     summary: SearchSummary
+    hyperprior: Annotated[LogPrior, Tagged("hyperprior")] | None
 
     @classmethod
     def of(cls, model: "InducedGP") -> Self:
         """The record of a model."""
         task, posterior = model.task, model.posterior
         parts = task.kernel, task.likelihood, task.Z, posterior.precision, posterior.shift
-        return cls(*parts, task.smoothing, task.max_sweeps, float(task.tol), model.summary)
+        limits = task.smoothing, task.max_sweeps, float(task.tol)
+        return cls(*parts, *limits, model.summary, task.hyperprior)
 
     def restored(self) -> "InducedGP":
         """The model again, one factorisation later."""
@@ -72,11 +74,6 @@ class InducedGP(LatentModel):
         rows = inducing.rows(task.X[inputs])
         posterior = InducedPosterior.prior(inducing).given(rows, exact.sites, task.counts)
         return cls(InducedTask.like(task, task.X), posterior, exact.summary)
-
-    @property
-    def rows(self) -> RowIndex:
-        """Place of each training row among those left out: its own."""
-        return RowIndex(np.arange(0 if self.apart is None else len(self.apart)), self.task.Z[:0])
 
     def left_out(self) -> Moments:
         """Latent moments of each row without itself, where they were kept."""

@@ -227,10 +227,11 @@ class Stages:
 
 
 def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
-    """Posterior given the task's own rows, the approximation behind it, and the evidence."""
+    """Posterior given the task's own rows, the approximation behind it, and the objective."""
     step, found = task.value_and_approximation()
     prior = InducedPosterior.prior(task.inducing)
-    return prior.given(prior.inducing.rows(task.X), found.sites, task.counts), found, step.value
+    posterior = prior.given(prior.inducing.rows(task.X), found.sites, task.counts)
+    return posterior, found, step.value + task.log_prior
 
 
 def _infer_at_once(task: InducedTask) -> InducedGP:

@@ -56,7 +56,8 @@ def restore_on_error(estimator: Any) -> Iterator[None]:
 def read_inputs(estimator: Any, X: Any, reset: bool, precisions: Any = (float,)) -> FloatArray:
     """Inputs as numbers; those that a kernel takes with gaps may hold NaN."""
     # None and words are kernels of numbers.
-    gaps = isinstance(estimator.kernel, Kernel) and allows_missing(estimator.kernel)
+    kernel = getattr(estimator, "kernel", None)
+    gaps = isinstance(kernel, Kernel) and allows_missing(kernel)
     allowed = {"dtype": list(precisions), "ensure_all_finite": "allow-nan" if gaps else True}
     return validate_data(estimator, X, reset=reset, **allowed)
 
@@ -130,10 +131,9 @@ class Fitted:
 class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base class: validates inputs, encodes ordered labels, predicts and scores.
 
-    Subclasses have the parameters ``kernel`` and ``categories``.
+    Subclasses have the parameter ``categories``, and most of them ``kernel``.
     """
 
-    kernel: Any
     categories: Any
     categories_: NDArray[Any]
     classes_: NDArray[Any]
@@ -330,13 +330,15 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
 
 
 class OrdinalClassifier(LevelClassifier):
-    """Base class of classifiers with a latent function, probabilities and decisions.
+    """Base class of classifiers with probabilities and decisions.
 
-    Subclasses have the parameter ``decision`` as well; their model has ``latent(X)`` and a
-    ``likelihood``, and with ``left_out()`` leave-one-out predictions.
+    Subclasses have the parameter ``decision`` as well; their model has ``probabilities(X)``. With
+    one latent function it has ``latent(X)`` too, and ``left_out_probabilities()`` where each
+    training row can be left out.
     """
 
     decision: Any
+    _has_latent: ClassVar[bool] = True
     _has_left_out: ClassVar[bool] = False
 
     def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
@@ -348,6 +350,7 @@ class OrdinalClassifier(LevelClassifier):
         super()._check_for_levels(n_levels)
         check_decision(self.decision, n_levels)
 
+    @available_if(lambda self: self._has_latent)
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
@@ -378,8 +381,8 @@ class OrdinalClassifier(LevelClassifier):
         ndarray of shape (n_samples, n_categories)
             Rows sum to one. Levels that were named but never observed have their column.
         """
-        mean, var = self.latent_mean_and_variance(X)
-        return self._result.model.likelihood.probabilities(mean, var)
+        check_is_fitted(self)
+        return self._result.model.probabilities(self._check_inputs(X, reset=False))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Probability of every class, columns in the order of ``classes_``.
@@ -428,13 +431,7 @@ class OrdinalClassifier(LevelClassifier):
             Columns in the order of ``classes_``.
         """
         check_is_fitted(self)
-        model = self._result.model
-        left, index = model.left_out(), model.rows
-        proba = model.likelihood.probabilities(left.mean, left.var)[index.observation]
-        if len(index.left_out):
-            apart = model.latent(index.left_out)
-            unused = index.observation < 0
-            proba[unused] = model.likelihood.probabilities(apart.mean, apart.var)
+        proba = self._result.model.left_out_probabilities()
         return in_class_order(proba, self.categories_, self.classes_)
 
     def _predicted_ranks(self, X: Any) -> IntArray:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperprior import HyperPrior, LogPrior
 from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
@@ -31,6 +32,7 @@ _START_NOISE = 0.3
 _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 
 saved_as("sites")(Sites)
+saved_as("hyperprior.normal")(HyperPrior)
 saved_as("likelihood.probit")(OrdinalProbit)
 saved_as("likelihood.logit")(OrdinalLogit)
 saved_as("projection.identity")(Identity)
@@ -70,6 +72,16 @@ class GPOptions:
     max_sweeps: int
     tol: float
     search: SearchOptions
+    hyperprior: LogPrior | None = None
+    noise_bounds: tuple[float, float] | None = None
+    steps: int = 200
+    """most steps of the search"""
+
+    def near(self, start: "WarmStart") -> Self:
+        """The options with the search begun at another model's hyperparameters."""
+        model = start.model
+        parts = {"kernel": model.kernel, "likelihood": model.likelihood}
+        return replace(self, **parts, steps=start.steps)
 
     def starting_task(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -81,8 +93,10 @@ class GPOptions:
         # Inputs of zero under a linear kernel have no variance; any scale will do for them.
         latent_var = float(np.mean(kernel.diag(rows.X))) or 1.0
         likelihood = self._starting_likelihood(observed, latent_var)
+        likelihood = with_noise_bounds(likelihood, self.noise_bounds)
         data = rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts
-        task = Task(*data, self.objective, self.max_sweeps, float(self.tol))
+        limits = self.objective, self.max_sweeps, float(self.tol)
+        task = Task(*data, *limits, hyperprior=self.hyperprior)
         return task, rows.index
 
     def _starting_likelihood(self, observed: FloatArray, latent_var: float) -> Any:
@@ -100,7 +114,8 @@ class GPOptions:
 
     def search_task(self, task: Task) -> SearchResult:
         """Search the hyperparameters of a task."""
-        return self.search.search(task, self.search.starts(task, default=self.kernel is None))
+        starts = self.search.starts(task, default=self.kernel is None)
+        return self.search.search(task, starts, self.steps)
 
     def fit_exact(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -109,6 +124,45 @@ class GPOptions:
         task, index = self.starting_task(X, codes, weights, n_levels)
         check_memory(len(task.X))
         return ExactGP.infer(task, index, self.search_task(task))
+
+
+def with_noise_bounds(likelihood: Any, noise_bounds: Any) -> Any:
+    """The likelihood whose noise stays within bounds in the search; None: within its own.
+
+    Bounds are for the standard deviation of the noise in prior standard deviations of the latent
+    function at the start.
+    """
+    if noise_bounds is None:
+        return likelihood
+    if not hasattr(likelihood, "noise_bounds"):
+        raise TypeError(
+            "noise_bounds needs a threshold model, but likelihood is a "
+            f"{type(likelihood).__name__}. Use noise_bounds=None, or inherit from "
+            "ordinalgp.core.likelihoods.Thresholds."
+        )
+    scale = likelihood.noise_unit / getattr(likelihood, "unit", 1.0)
+    low, high = (scale * float(bound) for bound in noise_bounds)
+    return replace(likelihood, noise_bounds=(low, high))
+
+
+def check_noise_bounds(noise_bounds: Any) -> None:
+    """Raise ValueError unless these are None or two positive numbers, the lower one first."""
+    if noise_bounds is None:
+        return
+    pair = np.shape(noise_bounds) == (2,) and np.asarray(noise_bounds).dtype.kind in "iuf"
+    if not pair or not 0 < noise_bounds[0] <= noise_bounds[1] < np.inf:
+        raise ValueError(
+            "noise_bounds must be None or a pair of positive numbers, the lower one first, but is "
+            f"{noise_bounds!r}. Use for example (0.1, 10.0)."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """A fitted model, at whose hyperparameters a search of at most so many steps begins."""
+
+    model: Any
+    steps: int
 
 
 def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
@@ -120,6 +174,13 @@ def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     if estimator.optimizer is not None and not callable(estimator.optimizer):
         options.check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
     options.check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
+    check_noise_bounds(estimator.noise_bounds)
+    prior = estimator.hyperprior
+    if prior is not None and (isinstance(prior, type) or not hasattr(prior, "log_density")):
+        raise TypeError(
+            "hyperprior must be None or an object with the method log_density(kernel, likelihood), "
+            f"but {prior!r:.80} was given. Use for example ordinalgp.hyperpriors.HyperPrior()."
+        )
 
 
 def check_likelihood(likelihood: Any) -> None:
@@ -180,9 +241,19 @@ class LatentModel(ABC):
         """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
         return latent_in_blocks(self.posterior, self.kernel, self.task.support, X)
 
+    def probabilities(self, X: FloatArray) -> FloatArray:
+        """Probability of every level at new rows, (n, r)."""
+        found = self.latent(X)
+        return np.asarray(self.likelihood.probabilities(found.mean, found.var))
+
     @abstractmethod
     def left_out(self) -> Moments:
         """Latent moments of each observation, one copy of it left out."""
+
+    def left_out_probabilities(self) -> FloatArray:
+        """Probability of every level at each training row without itself, (n, r)."""
+        left = self.left_out()
+        return np.asarray(self.likelihood.probabilities(left.mean, left.var))
 
     def evaluate(self, theta: FloatArray | None) -> tuple[float, FloatArray]:
         """Objective and gradient at other hyperparameters; None: at those found."""
@@ -260,6 +331,13 @@ class ExactGP(LatentModel):
     def left_out(self) -> Moments:
         """Latent moments of every observation without one copy of itself."""
         return self.task.left_out(self.posterior, self.sites)
+
+    def left_out_probabilities(self) -> FloatArray:
+        """Probability of every level at each training row without itself, (n, r)."""
+        proba = super().left_out_probabilities()[self.rows.observation]
+        if len(self.rows.left_out):  # rows of weight zero had no part in the fit
+            proba[self.rows.observation < 0] = self.probabilities(self.rows.left_out)
+        return proba
 
     def check(self, n_features: int, n_levels: int) -> None:
         """Raise ValueError unless the parts of a saved model agree."""

@@ -67,6 +67,12 @@ class Encoder:
                 return os.fsdecode(value)
             case dict() if all(isinstance(key, str) and key.isidentifier() for key in value):
                 return {key: self.encode(item, f"{at}.{key}") for key, item in value.items()}
+            case dict() if all(isinstance(key, str) for key in value):
+                return {
+                    "$": "dict",
+                    "keys": list(value),
+                    "items": self.encode([*value.values()], at),
+                }
             case np.ndarray() if value.dtype.kind in NPY_KINDS:
                 self.arrays[at] = value
                 return {"$": "array", "name": at}
@@ -124,6 +130,8 @@ class Decoder:
                 return float(number)
             case {"$": "tuple", "items": list(items)}:
                 return tuple(self.decode(items))
+            case {"$": "dict", "keys": list(keys), "items": list(items)} if _are_names(keys):
+                return dict(zip(keys, self.decode(items), strict=True))
             case {"$": "array", "name": str(name)}:
                 return self.arrays(name).read()
             case {"$": "objects", "shape": list(shape), "items": list(items)} if _is_plain(items):
@@ -272,6 +280,11 @@ def _is_plain(value: Any) -> bool:
         case {"$": "tuple", "items": list(items)} | list(items):
             return all(map(_is_plain, items))
     return False
+
+
+def _are_names(keys: list[Any]) -> bool:
+    """Whether all are strings, each once."""
+    return all(isinstance(key, str) for key in keys) and len(set(keys)) == len(keys)
 
 
 def _is_finite(kernel: Any) -> bool:

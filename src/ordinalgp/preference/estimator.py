@@ -16,7 +16,13 @@ from ordinalgp.core.search import Task, objective_named
 from ordinalgp.kernels import Independent
 from ordinalgp.models.base import read_inputs, restore_on_error
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import ExactGP, SearchOptions, check_inference, check_search
+from ordinalgp.models.exact import (
+    ExactGP,
+    SearchOptions,
+    check_inference,
+    check_search,
+    with_noise_bounds,
+)
 from ordinalgp.models.training_rows import RowIndex, distinct_inputs
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.preference import suggestions
@@ -91,6 +97,13 @@ class PreferenceGP(BaseEstimator):
         number is kept as it is.
     position_bias : {"none", "learned"}, default="none"
         Whether being on the left may be an advantage, such as playing at home.
+    hyperprior : prior object, default=None
+        Prior on the hyperparameters, whose log density the search adds to the log evidence. None
+        is flat. If the kernel has one length scale per feature, use
+        :class:`ordinalgp.hyperpriors.HyperPrior`.
+    noise_bounds : pair of floats, default=None
+        Range that the search may visit for the standard deviation of the noise, in prior standard
+        deviations of the utility at the start of the search. None is about (0.001, 1000).
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps kernel, noise and margins at the start. A
         callable is called like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
@@ -125,9 +138,10 @@ class PreferenceGP(BaseEstimator):
     items_ : ndarray
         Names of the items; only with ``kernel="independent"``.
     log_marginal_likelihood_value_ : float
-        The log evidence at the learned hyperparameters.
+        The log evidence at the learned hyperparameters, plus the log density of the
+        ``hyperprior``.
     evidence_path_ : ndarray
-        The log evidence at every evaluation of the winning search.
+        The same sum at every evaluation of the winning search.
     converged_ : bool
         Whether both the inference and the search converged.
     n_iter_ : int
@@ -179,6 +193,8 @@ class PreferenceGP(BaseEstimator):
         levels: Any = None,
         noise: Any = "learned",
         position_bias: str = "none",
+        hyperprior: Any = None,
+        noise_bounds: Any = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_sweeps: int = 100,
@@ -193,6 +209,8 @@ class PreferenceGP(BaseEstimator):
         self.levels = levels
         self.noise = noise
         self.position_bias = position_bias
+        self.hyperprior = hyperprior
+        self.noise_bounds = noise_bounds
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_sweeps = max_sweeps
@@ -321,8 +339,10 @@ class PreferenceGP(BaseEstimator):
         """Search the hyperparameters, and infer the utilities."""
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
         likelihood = self._starting_likelihood(observed.level_counts, latent_var)
+        likelihood = with_noise_bounds(likelihood, self.noise_bounds)
         data = items, kernel, likelihood, observed.projection, observed.codes, observed.counts
-        task = Task(*data, objective_named(self.inference), self.max_sweeps, float(self.tol))
+        limits = objective_named(self.inference), self.max_sweeps, float(self.tol)
+        task = Task(*data, *limits, hyperprior=self.hyperprior)
         options = SearchOptions.of(self, reporter(self.verbose))
         found = options.search(task, options.starts(task, default=self.kernel is None))
         model = ExactGP.infer(task, RowIndex(np.empty(0, dtype=np.intp), items[:0]), found)
@@ -566,7 +586,8 @@ class PreferenceGP(BaseEstimator):
         Returns
         -------
         value : float
-            Log evidence under the approximation ``inference``.
+            Log evidence under the approximation ``inference``, plus the log density of the
+            ``hyperprior``.
         gradient : ndarray of shape (n_hyperparameters,)
             Only if ``eval_gradient`` is true.
         """

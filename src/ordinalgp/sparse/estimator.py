@@ -72,6 +72,11 @@ class SparseModel:
             var.append(np.einsum("ij,ij->i", phi @ self.covariance, phi))
         return Moments(np.concatenate(mean), np.maximum(np.concatenate(var), 0.0))
 
+    def probabilities(self, X: FloatArray) -> FloatArray:
+        """Probability of every level at new rows, (n, r)."""
+        found = self.latent(X)
+        return self.likelihood.probabilities(found.mean, found.var)
+
     def check(self, n_features: int, n_levels: int) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
         check_rows(self.rows.inputs, self.kernel, n_features)

@@ -1,0 +1,148 @@
+"""Mixtures of ordinal models: ``StackedOrdinalGP``."""
+
+from typing import Any, ClassVar
+
+from sklearn.utils import check_random_state
+
+from ordinalgp.models.base import Fitted, OrdinalClassifier
+from ordinalgp.models.default_kernel import unusual_spread
+from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.progress import reporter
+from ordinalgp.stacking.default_models import default_models
+from ordinalgp.stacking.model import MixtureModel
+from ordinalgp.stacking.training import Rows, StackingSettings, Training
+from ordinalgp.validation.options import check_number
+
+
+@saved_as("estimator.stacked")
+class StackedOrdinalGP(OrdinalClassifier):
+    """Classifier for ordered levels that mixes the predictions of several models.
+
+    No kernel has to be chosen. The models are fitted one by one, and their probabilities are
+    averaged. The weights are those with which the mixture predicts left-out rows best, pulled
+    towards equal weights.
+
+    Parameters
+    ----------
+    models : dict of str and estimators, default=None
+        Classifiers by name, each with ``loo_proba`` and ``category_proba``. None is a set of
+        threshold models (:class:`OrdinalGPClassifier`) and sequential models
+        (:class:`SequentialOrdinalGP`) with several kernels, meant for standardised inputs.
+    shrinkage : float, default=15.0
+        Strength of the pull towards equal weights, in nats per nat of divergence: the weights
+        maximise the leave-one-out log likelihood of the mixture less ``shrinkage`` times their
+        Kullback-Leibler divergence from equal weights. 0 trusts the rows alone.
+    categories : sequence, default=None
+        Levels from lowest to highest, for all models. None takes them from an ordered pandas or
+        polars categorical, or sorts numbers. Strings without an order are an error.
+    decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
+        Turns probabilities into a label: the most probable level (least zero-one error), the
+        median (least absolute error), the level nearest the mean rank, or the least expected
+        cost under ``cost[true, predicted]``.
+    n_jobs : int, default=None
+        Number of models fitted in parallel by joblib.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the subsets of rows, and of models without a seed of their own.
+    verbose : int, default=0
+        1 prints every fitted model, and the weights, on the error stream.
+
+    Attributes
+    ----------
+    models_ : dict of str and estimators
+        The fitted models with positive weight. Models below a weight of 0.001 are not kept.
+    weights_ : dict of str and float
+        Weight of every name in ``models``, 0 for those not kept; they sum to one.
+    loo_log_score_ : float
+        Leave-one-out log score of the mixture: the mean of minus the log probability of the level
+        of a left-out row; lower is better. It is slightly optimistic, because the weights and
+        the hyperparameters have seen the row.
+    categories_ : ndarray
+        All levels in rank order.
+    classes_ : ndarray
+        Observed labels, sorted as scikit-learn sorts them.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if the input had them.
+
+    Notes
+    -----
+    Up to 600 different rows every model is fitted on all rows. Above, all are fitted on 450 rows
+    first, and only those with a weight of at least 0.02 there are fitted on all rows, with short
+    searches that begin at the hyperparameters of the subset. Above 2,000 rows a subset of 2,000
+    takes the place of all rows. Then models with ``inducing="auto"`` are fitted on all rows as
+    well, and kept if they predict rows outside the subset better. ``verbose=1`` prints what was
+    chosen.
+
+    A model that raises, or whose probabilities are not finite, has no weight and causes a warning.
+    ``sample_weight`` counts copies for every model and for the weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp import StackedOrdinalGP
+    >>> X = np.linspace(-2, 2, 30)[:, None]
+    >>> y = np.digitize(X[:, 0] ** 3, [-1, 1])
+    >>> model = StackedOrdinalGP().fit(X, y)
+    >>> model.predict([[-1.8], [0.0], [1.8]])
+    array([0, 1, 2])
+    >>> round(sum(model.weights_.values()), 6)
+    1.0
+    """
+
+    _has_latent = False
+    _has_left_out = True
+    _settings: ClassVar[StackingSettings] = StackingSettings()
+
+    def __init__(
+        self,
+        models: Any = None,
+        *,
+        shrinkage: float = 15.0,
+        categories: Any = None,
+        decision: Any = "mode",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.models = models
+        self.shrinkage = shrinkage
+        self.categories = categories
+        self.decision = decision
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_number("shrinkage", self.shrinkage, least=0)
+        if self.models is None:
+            return
+        if not isinstance(self.models, dict) or not self.models:
+            raise TypeError(
+                "models must be a dict of names and estimators, or None for the default set, but "
+                f"{self.models!r:.80} was given."
+            )
+        for name, model in self.models.items():
+            lacking = [each for each in ("loo_proba", "category_proba") if not hasattr(model, each)]
+            if lacking or isinstance(model, type) or not isinstance(name, str):
+                raise TypeError(
+                    "models must hold names and estimators with loo_proba and category_proba, but "
+                    f"{name!r} is {model!r:.80}. Use for example OrdinalGPClassifier()."
+                )
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
+        X, levels, weights = self._check_rows(X, y, sample_weight)
+        models = self.models
+        if models is None:
+            models = default_models(X.shape[1], unusual_spread(X))
+        rng = check_random_state(self.random_state)
+        options = float(self.shrinkage), self.n_jobs, rng, reporter(self.verbose), self._settings
+        rows = Rows(X, levels.codes, weights, levels.categories)
+        return Fitted(self._signature(levels), Training(models, *options).fit(rows))
+
+    def _publish(self, model: MixtureModel) -> None:
+        weights = model.weights.tolist()
+        self.weights_ = dict(zip(model.names, weights, strict=True))
+        names = [name for name, weight in self.weights_.items() if weight > 0]
+        self.models_ = dict(zip(names, model.models, strict=True))
+        self.loo_log_score_ = model.log_score

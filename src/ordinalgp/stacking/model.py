@@ -1,0 +1,56 @@
+"""A fitted mixture of models."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from ordinalgp._typing import Axes, FloatArray, Tagged
+from ordinalgp.persistence import saved_as
+
+
+@saved_as("model.mixture")
+@dataclass(frozen=True, eq=False)
+class MixtureModel:
+    """Models with positive weight, and the mixture's predictions of the training rows."""
+
+    names: tuple[str, ...]
+    """of all models, also of those without weight"""
+    weights: Annotated[FloatArray, Axes("mixed", 0.0, 1.0 + 1e-9)]
+    """weight of each name; they sum to one"""
+    models: tuple[Annotated[Any, Tagged("estimator")], ...]
+    """fitted classifiers with positive weight, in the order of their names"""
+    left_out: Annotated[FloatArray, Axes("rows r", 0.0, 1.0 + 1e-9)]
+    """probabilities of each training row without itself, or no rows where they were not kept"""
+    log_score: float
+    """mean of minus the log probability of the levels of left-out rows"""
+
+    def probabilities(self, X: FloatArray) -> FloatArray:
+        """Probability of every level at new rows, (n, r)."""
+        weights = self.weights[self.weights > 0]
+        parts = (w * model.category_proba(X) for w, model in zip(weights, self.models, strict=True))
+        return np.asarray(sum(parts))
+
+    def left_out_probabilities(self) -> FloatArray:
+        """Probability of every level at each training row without itself, (n, r)."""
+        if len(self.left_out) == 0:
+            raise ValueError(
+                "Leave-one-out probabilities are kept up to 20,000 rows, but the mixture was "
+                "fitted on more. Fit fewer rows to have them."
+            )
+        return self.left_out
+
+    def check(self, n_features: int, n_levels: int) -> None:
+        """Raise ValueError unless the parts of a saved mixture agree."""
+        fits = (
+            len(set(self.names)) == len(self.names) == len(self.weights)
+            and abs(np.sum(self.weights) - 1) < 1e-9
+            and np.sum(self.weights > 0) == len(self.models)
+            and self.left_out.shape[1] == n_levels
+            and np.isfinite(self.log_score)
+        )
+        for model in self.models:
+            fits = fits and len(getattr(model, "categories_", ())) == n_levels
+            fits = fits and hasattr(model, "category_proba") and model.n_features_in_ == n_features
+        if not fits:
+            raise ValueError("the models and their weights disagree")

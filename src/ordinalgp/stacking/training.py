@@ -1,0 +1,310 @@
+"""Fitting a mixture: all models on few rows, the better ones on more.
+
+1. Up to ``full_rows`` different rows, every model is fitted on all of them.
+2. Above, every model is fitted on a subset of ``screen_rows`` first. Those that would have next
+   to no weight are dropped. The others are fitted on all rows; their searches begin at the
+   subset's hyperparameters and take few steps.
+3. Above ``exact_rows``, a subset of that many rows takes the place of all rows. Then models that
+   can use inducing points are fitted on all rows as well. Of both versions the one that predicts
+   other rows better is kept, and weights are those of the predictions of these rows.
+
+Equal rows are merged before rows are counted or drawn, so that weights equal copies.
+"""
+
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.gp import OrdinalGPClassifier
+from ordinalgp.models.exact import WarmStart
+from ordinalgp.runtime.progress import Progress, Report, listening, silent
+from ordinalgp.runtime.threads import one_thread_per_worker
+from ordinalgp.runtime.warning import warn_user
+from ordinalgp.sequential import SequentialOrdinalGP
+from ordinalgp.stacking.model import MixtureModel
+from ordinalgp.stacking.weights import mixture_weights
+from ordinalgp.validation.labels import class_positions
+
+
+@dataclass(frozen=True)
+class StackingSettings:
+    """Sizes and limits of the stages."""
+
+    full_rows: int = 600
+    """different rows up to which all models are fitted on all rows"""
+    screen_rows: int = 450
+    """rows on which models are compared first"""
+    screen_weight: float = 0.02
+    """weight below which a model is dropped there"""
+    exact_rows: int = 2000
+    """different rows up to which models are exact"""
+    judge_rows: int = 4000
+    """rows that compare models on a subset with models on all rows"""
+    refine_steps: int = 12
+    """steps of a search that begins at the hyperparameters of a subset"""
+    least_weight: float = 1e-3
+    """weight below which a fitted model is not kept"""
+    kept_rows: int = 20_000
+    """rows whose leave-one-out probabilities are kept"""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of a fit."""
+
+    X: FloatArray
+    codes: IntArray
+    weights: FloatArray
+    categories: NDArray[Any]
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Levels as the user names them."""
+        return self.categories[self.codes]
+
+    def take(self, places: IntArray) -> "Rows":
+        """Some of the rows."""
+        parts = self.X[places], self.codes[places], self.weights[places]
+        return Rows(*parts, self.categories)
+
+    def merged(self) -> tuple["Rows", IntArray]:
+        """Different rows, sorted, with their total weights, and where each row went.
+
+        Rows of weight zero went nowhere, -1.
+        """
+        used = self.weights > 0
+        table = np.column_stack([self.X[used], self.codes[used]])
+        _, first, place = np.unique(table, axis=0, return_index=True, return_inverse=True)
+        place, found = place.ravel(), self.take(np.flatnonzero(used)[first])
+        where = np.full(len(self.X), -1, dtype=np.intp)
+        where[used] = place
+        return replace(found, weights=np.bincount(place, self.weights[used])), where
+
+    def drawn(self, n: int, rng: np.random.RandomState) -> IntArray:
+        """Places of ``n`` rows, drawn at random within levels, some of each level."""
+        order = rng.permutation(len(self.X))
+        order = order[np.argsort(self.codes[order], kind="stable")]
+        sizes = np.bincount(self.codes)
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        share = np.where(rank == 0, -1.0, (rank + 0.5) / np.repeat(sizes, sizes))
+        return np.sort(order[np.argsort(share, kind="stable")[:n]])
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A fitted model, and probabilities of its training rows without themselves, (n, r)."""
+
+    name: str
+    model: Any
+    left_out: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Options of a mixture's fit."""
+
+    models: dict[str, Any]
+    """unfitted, to be cloned"""
+    shrinkage: float
+    n_jobs: int | None
+    rng: np.random.RandomState
+    report: Report
+    settings: StackingSettings
+
+    def fit(self, rows: Rows) -> MixtureModel:
+        """Fit the models, and mix them."""
+        merged, where = rows.merged()
+        if len(merged.X) > self.settings.exact_rows:
+            return self._many_rows(rows, merged, where)
+        found = self._fitted_on(rows, merged)
+        return self._mixture(found, rows, rows)
+
+    def _fitted_on(self, rows: Rows, merged: Rows) -> list[Candidate]:
+        """Models of all rows; those that a subset finds useless are not fitted."""
+        limits = self.settings
+        if len(merged.X) <= limits.full_rows:
+            return self._fit_all(self.models, rows)
+        subset = merged.take(merged.drawn(limits.screen_rows, self.rng))
+        found = self._fit_all(self.models, subset, note=f" on {limits.screen_rows} rows")
+        # As many rows as there are in all, with the subset's predictions.
+        scale = float(np.sum(rows.weights) / np.sum(subset.weights))
+        weights = self._weights(found, replace(subset, weights=scale * subset.weights))
+        keep = weights >= min(limits.screen_weight, float(np.max(weights)))
+        starts = {each.name: each.model for each, kept in zip(found, keep, strict=True) if kept}
+        again = {name: self.models[name] for name in starts}
+        return self._fit_all(again, rows, starts)
+
+    def _many_rows(self, rows: Rows, merged: Rows, where: IntArray) -> MixtureModel:
+        """Models of a subset, or of all rows where they predict other rows better."""
+        limits = self.settings
+        inside = merged.drawn(limits.exact_rows, self.rng)
+        subset = merged.take(inside)
+        small = self._fitted_on(subset, subset)
+        weights = self._weights(small, subset)
+        small = [c for c, w in zip(small, weights, strict=True) if w >= limits.least_weight]
+        can = [c for c in small if getattr(c.model, "inducing", None) == "auto"]
+        again = {each.name: self.models[each.name] for each in can}
+        starts = {each.name: each.model for each in can}
+        note = f" on all {len(rows.X)} rows"
+        large = {each.name: each for each in self._fit_all(again, rows, starts, note, fatal=False)}
+        # Rows outside the subset judge; each is predicted without itself by either version.
+        outside = np.setdiff1d(np.arange(len(merged.X)), inside)
+        outside = np.sort(self.rng.permutation(outside)[: limits.judge_rows])
+        first_row = np.zeros(len(merged.X), dtype=np.intp)
+        first_row[where[where >= 0]] = np.flatnonzero(where >= 0)
+        judge, kept = merged.take(outside), []
+        for one in small:
+            proba = one.model.category_proba(judge.X)
+            versions = [(_log_score(proba, judge), proba, one)]
+            if one.name in large:
+                proba = large[one.name].left_out[first_row[outside]]
+                versions.append((_log_score(proba, judge), proba, large[one.name]))
+            _, proba, best = min(versions, key=lambda version: version[0])
+            kept.append(Candidate(one.name, best, proba))
+        if len(rows.X) > limits.kept_rows:
+            left: Any = [np.empty((0, len(rows.categories)))] * len(kept)
+        else:
+            places = np.full(len(merged.X), -1, dtype=np.intp)
+            places[inside] = np.arange(len(inside))
+            at = np.where(where >= 0, places[where], -1)
+            left = [_left_out_of_all(each.model, rows, at) for each in kept]
+        flat = [Candidate(each.name, each.model.model, each.left_out) for each in kept]
+        return self._mixture(flat, judge, rows, left)
+
+    def _mixture(
+        self,
+        found: list[Candidate],
+        judge: Rows,
+        rows: Rows,
+        left: list[FloatArray] | None = None,
+    ) -> MixtureModel:
+        """The mixture whose weights predict the rows ``judge`` best."""
+        fitted = self._weights(found, judge)
+        fitted[fitted < min(self.settings.least_weight, float(np.max(fitted)))] = 0.0
+        fitted /= np.sum(fitted)
+        by_name = {each.name: w for each, w in zip(found, fitted, strict=True)}
+        weights = np.array([by_name.get(name, 0.0) for name in self.models])
+        models = {each.name: each.model for each in found}
+        tables = [each.left_out for each in found] if left is None else left
+        proba = sum(w * table for w, table in zip(fitted, tables, strict=True))
+        judged = sum(w * each.left_out for w, each in zip(fitted, found, strict=True))
+        self._report_weights(dict(zip(self.models, weights, strict=True)))
+        kept = tuple(models[name] for name, w in zip(self.models, weights, strict=True) if w > 0)
+        score = _log_score(judged, judge)
+        return MixtureModel(tuple(self.models), weights, kept, np.asarray(proba), score)
+
+    def _report_weights(self, weights: dict[str, float]) -> None:
+        shown = ", ".join(f"{name} {w:.2f}" for name, w in weights.items() if w > 0)
+        n = len(weights)
+        self.report(Progress("model", n, n, None, 0.0, f"weights: {shown}", done=True))
+
+    def _weights(self, found: list[Candidate], rows: Rows) -> FloatArray:
+        own = np.arange(len(rows.codes)), rows.codes
+        proba = np.column_stack([each.left_out[own] for each in found])
+        return mixture_weights(proba, rows.weights, self.shrinkage)
+
+    def _fit_all(
+        self,
+        models: dict[str, Any],
+        rows: Rows,
+        starts: dict[str, Any] | None = None,
+        note: str = "",
+        *,
+        fatal: bool = True,
+    ) -> list[Candidate]:
+        """Fit each of the models; those that fail are left out, with a warning."""
+        starts, found, failed = starts or {}, [], []
+        fits = [
+            delayed(_fit_one)(self._prepared(model, rows), starts.get(name), rows, self.settings)
+            for name, model in models.items()
+        ]
+        for name, (model, left_out, problem) in zip(
+            models, self._run(fits, models, note), strict=True
+        ):
+            if problem:
+                failed.append(f"{name!r} ({problem})")
+            else:
+                found.append(Candidate(name, model, left_out))
+        if failed and not found and fatal:
+            raise ValueError(f"None of the models could be fitted: {'; '.join(failed)}.")
+        if failed:
+            warn_user(f"Models that failed have no weight: {'; '.join(failed)}.", UserWarning)
+        return found
+
+    def _prepared(self, model: Any, rows: Rows) -> Any:
+        """A copy of a model, with the mixture's levels and a seed of its own."""
+        model = clone(model)
+        known = model.get_params(deep=False)
+        new: dict[str, Any] = {}
+        if "categories" in known:
+            new["categories"] = rows.categories
+        if "random_state" in known and known["random_state"] is None:
+            new["random_state"] = int(self.rng.randint(2**31 - 1))
+        return model.set_params(**new)
+
+    def _run(self, fits: list[Any], names: Any, note: str) -> Iterator[Any]:
+        """Results of all fits, each reported when it is there."""
+        began = time.perf_counter()
+        alone = effective_n_jobs(self.n_jobs) == 1
+        with one_thread_per_worker(self.n_jobs):
+            found = (f(*a, **k) for f, a, k in fits) if alone else Parallel(self.n_jobs)(fits)
+            for number, (name, result) in enumerate(zip(names, found, strict=True), 1):
+                seconds, text = time.perf_counter() - began, f"{name}{note}"
+                self.report(Progress("model", number, len(fits), None, seconds, text))
+                yield result
+
+
+def _fit_one(
+    model: Any, start: Any, rows: Rows, settings: StackingSettings
+) -> tuple[Any, FloatArray | None, str]:
+    """A fitted model with its leave-one-out probabilities, or the reason why there is none."""
+    kinds = (OrdinalGPClassifier, SequentialOrdinalGP)
+    warm = isinstance(start, kinds) and isinstance(model, kinds) and model.optimizer is not None
+    try:
+        if warm:
+            model._start = WarmStart(start._result.model, settings.refine_steps)
+        with warnings.catch_warnings(), listening(silent):
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of searches: weights decide
+            model.fit(rows.X, rows.labels, sample_weight=rows.weights)
+        model.__dict__.pop("_start", None)
+        return model, _left_out(model, rows), ""
+    except Exception as error:  # whatever it is, the other models can do without this one
+        return None, None, f"{type(error).__name__}: {error}"
+
+
+def _left_out(model: Any, rows: Rows) -> FloatArray:
+    """Leave-one-out probabilities of a model's training rows, in rank order; checked."""
+    proba = np.zeros((len(rows.X), len(rows.categories)))
+    proba[:, class_positions(rows.categories, model.classes_)] = model.loo_proba()
+    new = np.asarray(model.category_proba(rows.X[:1]))
+    if new.shape != (1, len(rows.categories)):
+        raise ValueError(f"category_proba has {new.shape[1]} columns, not {proba.shape[1]}")
+    if not (np.isfinite(proba).all() and np.isfinite(new).all() and (proba >= 0).all()):
+        raise ValueError("its probabilities are not finite")
+    return proba
+
+
+def _left_out_of_all(found: Candidate, rows: Rows, at: IntArray) -> FloatArray:
+    """Leave-one-out probabilities of all rows; ``at`` is their place in the subset, or -1."""
+    if len(found.left_out) == len(rows.X):
+        return found.left_out
+    proba = np.empty((len(rows.X), len(rows.categories)))
+    proba[at >= 0] = found.left_out[at[at >= 0]]
+    if np.any(at < 0):
+        proba[at < 0] = found.model.category_proba(rows.X[at < 0])
+    return proba
+
+
+def _log_score(proba: Any, rows: Rows) -> float:
+    """Mean of minus the log probability of the rows' levels."""
+    own = np.maximum(proba[np.arange(len(rows.codes)), rows.codes], np.finfo(float).tiny)
+    return float(-np.average(np.log(own), weights=rows.weights))
