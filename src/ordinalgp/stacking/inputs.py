@@ -26,13 +26,13 @@ class Inputs:
     ranks, interpolated between training values.
     """
 
-    centre: Annotated[FloatArray, Axes("d", *FINITE)]
-    scale: Annotated[FloatArray, Axes("d", *POSITIVE)]
-    heavy: Annotated[IntArray, Axes("h", 0, "d")]
+    centre: Annotated[FloatArray, Axes("columns", *FINITE)]
+    scale: Annotated[FloatArray, Axes("columns", *POSITIVE)]
+    heavy: Annotated[IntArray, Axes("heavy", 0, "columns")]
     """columns with heavy tails"""
-    knots: Annotated[FloatArray, Axes("h k", *FINITE)]
+    knots: Annotated[FloatArray, Axes("heavy knots", *FINITE)]
     """ascending standardised values of these columns"""
-    scores: Annotated[FloatArray, Axes("h k", *FINITE)]
+    scores: Annotated[FloatArray, Axes("heavy knots", *FINITE)]
     """normal scores of the knots"""
 
     @classmethod
