@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier
+from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier, StackedOrdinalGP
 from papers.data import Home
 from papers.models import Model, find_models, seeded
 from papers.pages import Entry, Part, Table, entries
@@ -16,6 +16,7 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 BINS = {"winequality_red": 0, "swd": 0, "lev": 0, "esl": 0, "car": 0, "abalone": 10}
 """levels that the target of each set is cut into; 0 for its own"""
 MODELS = {
+    "mixture": Model("StackedOrdinalGP()", seeded(StackedOrdinalGP)),
     "ep": Model("OrdinalGPClassifier()", seeded(OrdinalGPClassifier)),
     "isbor": Model("SparseBayesOrdinalClassifier()", seeded(SparseBayesOrdinalClassifier)),
 }

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -187,7 +188,8 @@ def test_decimal_commas_and_encodings(run, tmp_path):
 
 def test_the_summary_tells_all(run, files):
     columns, _ = school()
-    code, out, err = run("fit", files(), "-t", "grade", "--categories", ",".join(LEVELS))
+    order = ["--categories", ",".join(LEVELS), "--model", "gp"]
+    code, out, err = run("fit", files(), "-t", "grade", *order)
     assert code == 0
     for word in (*LEVELS, *columns, "relevance", "missing", "filled with the median", "Noise sd"):
         assert word in " ".join(out.split())
@@ -198,7 +200,7 @@ def test_the_summary_tells_all(run, files):
 
 def test_the_summary_for_machines_holds_the_right_numbers(run, files):
     columns, grade = school()
-    order = ["--categories", ",".join(LEVELS)]
+    order = ["--categories", ",".join(LEVELS), "--model", "gp"]
     _, out, _ = run("fit", files(), "-t", "grade", *order, "--json")
     told = json.loads(out)
     X, y = encoded(columns), labels("texts", grade)
@@ -248,6 +250,62 @@ def test_evaluate_scores_new_rows(run, tmp_path, files):
     _, out, _ = run("evaluate", "model.ogp", "test.csv", "--plots", "pictures")
     assert "Weighted kappa" in out
     assert {path.suffix for path in (tmp_path / "pictures").iterdir()} == {".png"}
+
+
+def test_evaluate_compares_decisions_and_measures_intervals(run, tmp_path, files):
+    columns, grade = school()
+    new, new_grade = school(30, seed=2)
+    truth = labels("texts", new_grade)
+    run("fit", files(), "-t", "grade", "--categories", ",".join(LEVELS), "--kernel", "rbf")
+    write_csv(tmp_path / "test.csv", new | {"grade": truth})
+    told = json.loads(run("evaluate", "model.ogp", "test.csv", "--json")[1])
+    y, X, X_new = labels("texts", grade), encoded(columns), encoded(new, train=columns)
+    model = OrdinalGPClassifier(categories=LEVELS).fit(X, y)
+    assert [row["decision"] for row in told["decisions"]] == ["mode", "median", "balanced", "mean"]
+    for row in told["decisions"]:
+        found = model.set_params(decision=row["decision"]).predict(X_new)
+        error = metrics.macro_mean_absolute_error(truth, found, categories=LEVELS)
+        assert_allclose(row["macro_absolute_error"], error)
+        assert_allclose(row["zero_one_error"], metrics.zero_one_error(truth, found))
+    rank = {level: place for place, level in enumerate(LEVELS)}
+    codes = np.array([rank[level] for level in truth])
+    assert [row["coverage"] for row in told["intervals"]] == [0.5, 0.8, 0.9, 0.95]
+    for row in told["intervals"]:
+        ends = np.vectorize(rank.get)(model.predict_interval(X_new, row["coverage"]))
+        inside = (ends[:, 0] <= codes) & (codes <= ends[:, 1])
+        assert_allclose([row["inside"], row["levels"]], [inside.mean(), 1 + np.ptp(ends, 1).mean()])
+    run("predict", "model.ogp", "test.csv", "-o", "out.csv", "--coverage", "0.8")
+    out = pd.read_csv("out.csv")[["lower", "upper"]]
+    assert_array_equal(out, model.predict_interval(X_new, 0.8))
+    run("predict", "model.ogp", "test.csv", "-o", "out.csv", "--decision", "balanced")
+    balanced = model.set_params(decision="balanced").predict(X_new)
+    assert pd.read_csv("out.csv")["level"].tolist() == balanced.tolist()
+
+
+def test_the_default_is_a_mixture_that_says_what_its_weights_mean(run, files):
+    columns, grade = school()
+    fit = ["fit", files(), "-t", "grade", "--categories", ",".join(LEVELS)]
+    code, out, _ = run(*fit)
+    assert code == 0
+    assert "StackedOrdinalGP" in out
+    assert "latent" not in out
+    mixture = ordinalgp.load("model.ogp").classifier_
+    told = json.loads(run(*fit, "--json")[1])
+    assert_allclose(list(told["weights"].values()), list(mixture.weights_.values()), atol=1e-6)
+    share = sum(w for name, w in told["weights"].items() if name.endswith("sequential"))
+    assert told["mixture"].startswith(f"{100 * share:.0f} % sequential: ")
+    assert told["mixture"] in " ".join(out.split())
+    assert told["thresholds"] is told["noise"] is told["kernel"] is None
+    again = ordinalgp.StackedOrdinalGP(categories=LEVELS, random_state=0)
+    p = again.fit(encoded(columns), labels("texts", grade)).category_proba(encoded(columns))
+    run("predict", "model.ogp", "train.csv", "-o", "out.csv")
+    found = pd.read_csv("out.csv")
+    assert_allclose(found[[f"p_{level}" for level in LEVELS]], p, atol=1e-9)
+    assert "latent_mean" not in found
+    assert run("report", "model.ogp", "-o", "report.html")[0] == 0
+    page = Path("report.html").read_text(encoding="utf-8")
+    assert told["mixture"] in page
+    assert page.count("<img ") == 4  # confusion, calibration twice, intervals
 
 
 def test_predict_prints_without_an_output(run, files):
@@ -451,11 +509,14 @@ def test_names_and_remarks_are_no_features(fails, run, tmp_path):
 
 def test_wrong_options(fails, ready):
     fit = ["fit", "train.csv", "-t", "grade", "--categories", ",".join(LEVELS)]
-    assert "--model must be one of gp, laplace" in fails(*fit, "--model", "svm")
+    assert "--model must be one of auto, gp, laplace" in fails(*fit, "--model", "svm")
     assert "--kernel must be one of rbf, ard, linear" in fails(*fit, "--kernel", "cubic")
     sparse = (*fit, "--model", "sparse")
     assert "--kernel must be one of rbf, exponential, auto" in fails(*sparse, "--kernel", "ard")
+    assert "mixes several kernels" in fails(*fit, "--model", "auto", "--kernel", "rbf")
     assert "--decision must be one of" in fails(*fit, "--decision", "guess")
+    predict = ("predict", "model.ogp", "train.csv", "--coverage", "90")
+    assert "--coverage must be between 0 and 1, but is 90" in fails(*predict)
     assert "--on-bad-rows must be one of error, skip" in fails(*fit, "--on-bad-rows", "fix")
     assert "--separator must be one character" in fails(*fit, "--separator", "ab")
     assert "no such encoding" in fails(*fit, "--encoding", "martian")

@@ -67,7 +67,7 @@ def test_batches_give_the_model_of_the_whole_table(table, tmp_path):
     assert "read 1,500 rows" in told.stderr
     assert "pass 2: 1,500 rows" in told.stderr
     assert "rows/s" in told.stderr
-    options = ["--target", "grade", *LEVELS, "-o", tmp_path / "whole.ogp"]
+    options = ["--target", "grade", *LEVELS, "--model", "gp", "-o", tmp_path / "whole.ogp"]
     told = run("fit", table, *options, batches=BatchSettings())
     assert told.exit_code == 0, told.output
     batches, whole = load(tmp_path / "batches.ogp"), load(tmp_path / "whole.ogp")

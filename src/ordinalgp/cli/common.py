@@ -165,7 +165,11 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print()
         out.print(table)
     out.print(f"\n{RULE}", style="dim")
-    if summary["columns"][0]["relevance"] is None:
+    if summary["weights"] is not None:
+        out.print()
+        out.print(_weights(summary["weights"]))
+        out.print(f"\n{summary['mixture']}", markup=False)
+    elif summary["columns"][0]["relevance"] is None:
         out.print(_one_length_scale(summary), markup=False)
     if dropped:
         out.print(f"Columns left out on request: {', '.join(dropped)}.", markup=False)
@@ -187,10 +191,20 @@ def _one_length_scale(summary: dict[str, Any]) -> str:
     return f"{shared}; --kernel ard shows which columns matter."
 
 
+def _weights(weights: dict[str, float]) -> Table:
+    table = grid("model in the mixture", "weight", "")
+    table.columns[-1].justify = "left"
+    for name, weight in sorted(weights.items(), key=lambda item: -item[1]):
+        bar = "█" * round(_BAR * weight / max(weights.values()))
+        table.add_row(*map(Text, [name, f"{weight:.1%}", bar]))
+    return table
+
+
 def _levels(summary: dict[str, Any]) -> Table:
-    table = grid("level", "rows", "share", "latent from", "to")
+    scale = summary["thresholds"] is not None
+    table = grid("level", "rows", "share", *(["latent from", "to"] if scale else []))
     for level in summary["levels"]:
-        ends = ["" if end is None else f"{end:.3f}" for end in (level["from"], level["to"])]
+        ends = ["" if end is None else f"{end:.3f}" for end in (level["from"], level["to"])] * scale
         table.add_row(Text(str(level["level"])), str(level["rows"]), f"{level['share']:.1%}", *ends)
     return table
 

@@ -18,20 +18,27 @@ from ordinalgp.cli import common
 from ordinalgp.decisions import RULES
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
+from ordinalgp.tables.cells import BadInput
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.model import KERNELS
 from ordinalgp.tables.summary import summarise
 from ordinalgp.tables.training import BatchSettings, Source, encode_file
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "auto": ("StackedOrdinalGP", {}),
     "gp": ("OrdinalGPClassifier", {"inference": "ep"}),
     "laplace": ("OrdinalGPClassifier", {"inference": "laplace"}),
+    "sequential": ("SequentialOrdinalGP", {}),
     "least-squares": ("LeastSquaresOrdinalClassifier", {}),
     "sparse": ("SparseBayesOrdinalClassifier", {}),
 }
 """words for ``--model``: estimator, and parameters that the word fixes"""
 _SPARSE_KERNELS = {"rbf": "gaussian", "exponential": "exponential", "auto": "auto"}
 
+_MODEL = (
+    f"One of {', '.join(MODELS)}. auto mixes models with several kernels by their leave-one-out "
+    "predictions (default); with --kernel, and for large tables, the default is gp."
+)
 Words = list[str] | None
 Table = Annotated[Path, Argument(help="CSV (any separator, also .gz) or Parquet file.")]
 Target = Annotated[str, Option("--target", "-t", help="Column with the levels.")]
@@ -41,7 +48,7 @@ Kernel = Annotated[
     common.one_of(
         (*KERNELS, "auto"),
         "rbf: one length scale; ard: one per feature, which shows the columns that matter "
-        "(default); linear; exponential: functions with kinks. "
+        "(default of gp); linear; exponential: functions with kinks. "
         "For sparse: rbf, exponential, or auto, the better of the two (default).",
     ),
 ]
@@ -63,7 +70,7 @@ def fit(
     target: Target,
     output: Annotated[Path, common.output("Model file.")] = Path("model.ogp"),
     categories: Categories = None,
-    model: Annotated[str, Option(help=f"One of {', '.join(MODELS)}.")] = "gp",
+    model: Annotated[str | None, Option(help=_MODEL)] = None,
     kernel: Kernel = None,
     decision: Decision = "mode",
     drop: Drop = None,
@@ -91,11 +98,13 @@ def fit(
         common.words(categories) or None,
         *map(common.words, (drop, nominal, numeric)),
     )
+    batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
+    if model is None:
+        model = "auto" if kernel is None and not batches.is_large(table) else "gp"
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
     kinds = {"nominal": source.nominal, "numeric": source.numeric}
     unfitted = TableModel(classifier, kernel=word, target=target, **kinds)
-    batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
-    if batches.is_large(table) and "inducing" in classifier.get_params():
+    if batches.is_large(table) and "checkpoint" in classifier.get_params(deep=False):
         classifier.set_params(checkpoint=checkpoint)
         fitted = _fit_large(unfitted, source, output, batches)
     else:
@@ -110,6 +119,13 @@ def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str |
     The sparse model finds the width of its functions itself, so it takes their kind alone.
     """
     cls, fixed = MODELS[common.check_choice("--model", name, tuple(MODELS))]
+    if name == "auto":
+        if kernel is not None:
+            raise BadInput(
+                f"--kernel {kernel} was given, but --model auto mixes several kernels. "
+                "Use --model gp, or leave out one of the two."
+            )
+        return getattr(ordinalgp, cls)(**fixed, **options), None
     sparse = name == "sparse"
     allowed, usual = (tuple(_SPARSE_KERNELS), "auto") if sparse else (KERNELS, "ard")
     word = common.check_choice("--kernel", usual if kernel is None else kernel, allowed)

@@ -121,16 +121,20 @@ def _predicted(
     classifier, levels = model.classifier_, model.categories_
     rows: Rows = {table.unit: table.lines.tolist()}
     rows |= {name: texts(table.columns[name]).tolist() for name in keep}
-    if not len(features):
-        p, mean, var = np.empty((0, len(levels))), np.empty(0), np.empty(0)
-    else:
-        mean, var = classifier.latent_mean_and_variance(features)
-        p = classifier.likelihood_.probabilities(mean, var)
+    p, latent = np.empty((0, len(levels))), {}
+    if hasattr(classifier, "latent_mean_and_variance"):
+        mean, var = np.empty((2, 0))
+        if len(features):
+            mean, var = classifier.latent_mean_and_variance(features)
+            p = classifier.likelihood_.probabilities(mean, var)
+        latent = {"latent_mean": mean.tolist(), "latent_sd": np.sqrt(var).tolist()}
+    elif len(features):
+        p = classifier.category_proba(features)
     rows["level"] = levels[decide(p, classifier.decision, model.level_counts_)].tolist()
     lower, upper = classifier.interval_from_proba(p, coverage).T.tolist()
     rows |= {"lower": lower, "upper": upper}
     rows |= {f"p_{level}": p[:, place].tolist() for place, level in enumerate(levels.tolist())}
-    return rows | {"latent_mean": mean.tolist(), "latent_sd": np.sqrt(var).tolist()}
+    return rows | latent
 
 
 def _check_kept(model: TableModel, table: Table, keep: Sequence[str]) -> None:

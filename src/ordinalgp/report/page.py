@@ -120,14 +120,16 @@ class Figure:
 
 def _figures(model: TableModel, numbers: list[NumberColumn]) -> Iterator[tuple[str, Figure]]:
     """Plots that the model has data for, by name."""
-    yield "latent", _latent(model)
+    scale = hasattr(model, "thresholds_")
+    if scale:
+        yield "latent", _latent(model)
     if len(model.loo_proba_):
         yield from _leave_one_out(model)
     if (shares := relevance(model)) is not None:
         yield "relevance", _relevance(shares)
-    if numbers:
+    if numbers and scale:
         yield "along", _along(model, numbers[0])
-    if len(numbers) > 1:
+    if len(numbers) > 1 and scale:
         yield "over", _over(model, *numbers)
     if len(getattr(model.classifier_, "evidence_path_", ())):
         yield "search", _search(model.classifier_)

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
@@ -15,6 +16,7 @@ from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import ARDLinear, Exponential
 from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.persistence import save, saved_as
+from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.cells import BadRows, as_table
 from ordinalgp.tables.encoding import Encoder, learn, parse_columns
 from ordinalgp.tables.training import EncodedFile
@@ -38,15 +40,18 @@ class TableResult:
     """training rows of each level"""
     codes: Annotated[IntArray, Axes("n", 0, "r")]
     """rank of each training row, or of a sample"""
-    latent_mean: Annotated[FloatArray, Axes("n", *FINITE)]
-    latent_variance: Annotated[FloatArray, Axes("n", 0.0, np.inf)]
+    latent_mean: Annotated[FloatArray, Axes("latent", *FINITE)]
+    """posterior of the latent function at these rows; no rows where there is no such function"""
+    latent_variance: Annotated[FloatArray, Axes("latent", 0.0, np.inf)]
     loo_proba: Annotated[FloatArray, Axes("loo r", 0.0, 2.0)]
     """leave-one-out probabilities in rank order, or no rows"""
 
     def check(self) -> None:
         """Raise ValueError unless the parts agree."""
         fits = (
-            hasattr(self.classifier, "latent_mean_and_variance")
+            hasattr(self.classifier, "category_proba")
+            and len(self.latent_mean)
+            == (len(self.codes) if hasattr(self.classifier, "latent_mean_and_variance") else 0)
             and len(self.level_counts) == len(self.classifier.categories_)
             and len(self.loo_proba) in (0, len(self.codes))
             and len(self.spread) == self.classifier.n_features_in_
@@ -67,7 +72,8 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     classifier : estimator, default=None
-        Classifier of this package with a latent function; None is ``OrdinalGPClassifier()``.
+        Classifier of this package with probabilities. None is ``StackedOrdinalGP()``, a mixture of
+        models; with a ``kernel``, or rows in chunks, ``OrdinalGPClassifier()``.
     kernel : {"rbf", "ard", "linear", "exponential"}, default=None
         Kernel for the encoded features: one length scale; one length scale per feature; a linear
         kernel with one relevance per feature; or functions with kinks and one length scale. A
@@ -89,11 +95,11 @@ class TableModel(BaseEstimator):
     classes_ : ndarray of shape (n_classes,)
         Observed levels, sorted as scikit-learn sorts them.
     likelihood_ : likelihood
-        Ordinal likelihood with the learned parameters.
+        Ordinal likelihood with the learned parameters, for a classifier with a latent function.
     thresholds_ : ndarray of shape (n_categories - 1,)
-        Cuts between consecutive levels, on the latent scale.
+        Cuts between consecutive levels, on the latent scale, if there is one.
     noise_ : float
-        Scale of the noise added to the latent function; for normal noise its standard deviation.
+        Scale of the noise added to the latent function, if there is one.
     spread_ : ndarray of shape (n_features,)
         Standard deviation of each encoded feature in training.
     codes_ : ndarray of shape (n_samples,)
@@ -103,7 +109,7 @@ class TableModel(BaseEstimator):
     loo_proba_ : ndarray of shape (n_samples, n_categories)
         Leave-one-out probabilities in rank order; no rows if the classifier has none.
     latent_mean_, latent_variance_ : ndarrays of shape (n_samples,)
-        Posterior of the latent function at the training rows.
+        Posterior of the latent function at the training rows; empty without such a function.
 
     Examples
     --------
@@ -121,6 +127,7 @@ class TableModel(BaseEstimator):
 
     classifier_: Any
     encoder_: Encoder
+    thresholds_: FloatArray
     _result: TableResult
 
     def __init__(
@@ -167,7 +174,7 @@ class TableModel(BaseEstimator):
             loo = np.zeros((len(features), len(counts)))
             observed = class_positions(classifier.categories_, classifier.classes_)
             loo[:, observed] = classifier.loo_proba()
-        mean, var = classifier.latent_mean_and_variance(features)
+        mean, var = _latent(classifier, features)
         spread = features.std(axis=0)
         self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
         return self
@@ -186,21 +193,32 @@ class TableModel(BaseEstimator):
             The fitted model itself.
         """
         encoder, sample = encoded.encoder, encoded.sample
-        classifier = self._unfitted(len(encoder.features)).fit(encoded.chunks, None)
+        n_features = len(encoder.features)
+        classifier = self._unfitted(n_features, chunks=True).fit(encoded.chunks, None)
         levels = classifier.categories_
         codes = class_positions(levels, encoded.sample_labels)
         counts = np.zeros(len(levels), dtype=np.intp)
         counts[class_positions(levels, encoded.levels)] = encoded.counts
         loo = np.zeros((0, len(levels)))
-        mean, var = classifier.latent_mean_and_variance(sample)
+        mean, var = _latent(classifier, sample)
         spread = sample.std(axis=0)
         self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
         return self
 
-    def _unfitted(self, n_features: int) -> Any:
+    def _unfitted(self, n_features: int, *, chunks: bool = False) -> Any:
         """The classifier to fit, with its kernel."""
-        classifier = OrdinalGPClassifier() if self.classifier is None else clone(self.classifier)
+        if self.classifier is not None:
+            classifier = clone(self.classifier)
+        elif chunks or self.kernel is not None:
+            classifier = OrdinalGPClassifier()
+        else:
+            classifier = StackedOrdinalGP(random_state=0)
         if self.kernel is not None:
+            if "kernel" not in classifier.get_params(deep=False):
+                raise ValueError(
+                    f"kernel={self.kernel!r} was given, but {type(classifier).__name__} mixes "
+                    "models with kernels of their own. Give OrdinalGPClassifier(), or no kernel."
+                )
             classifier.set_params(kernel=kernel_named(self.kernel, n_features))
         return classifier
 
@@ -210,8 +228,10 @@ class TableModel(BaseEstimator):
         self.classifier_, self.encoder_ = result.classifier, result.encoder
         fitted = result.classifier
         self.categories_, self.classes_ = fitted.categories_, fitted.classes_
-        self.likelihood_, self.noise_ = fitted.likelihood_, fitted.noise_
-        self.thresholds_ = fitted.thresholds_
+        for name in ("likelihood_", "noise_", "thresholds_"):
+            self.__dict__.pop(name, None)
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
         self.spread_, self.codes_ = result.spread, result.codes
         self.level_counts_, self.loo_proba_ = result.level_counts, result.loo_proba
         self.latent_mean_, self.latent_variance_ = result.latent_mean, result.latent_variance
@@ -296,6 +316,7 @@ class TableModel(BaseEstimator):
         features = self.encode(X)
         return self.classifier_.predict_interval(features, coverage)
 
+    @available_if(lambda self: hasattr(self.classifier_, "latent_mean_and_variance"))
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
@@ -321,6 +342,14 @@ class TableModel(BaseEstimator):
             File to write, for example "model.ogp"; a failure leaves no part of it.
         """
         save(self, path)
+
+
+def _latent(classifier: Any, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Latent moments of rows, or of none for a classifier without a latent function."""
+    if not hasattr(classifier, "latent_mean_and_variance"):
+        return np.empty(0), np.empty(0)
+    mean, var = classifier.latent_mean_and_variance(features)
+    return mean, var
 
 
 def kernel_named(name: str, n_features: int) -> Any:

@@ -8,6 +8,8 @@ from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.decisions import RULES, decide
 from ordinalgp.kernels.relevance import relevance_shares
+from ordinalgp.sequential import SequentialOrdinalGP
+from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.model import TableModel
 from ordinalgp.validation.labels import class_positions
 
@@ -104,9 +106,11 @@ def summarise(model: TableModel) -> dict[str, Any]:
         "rows": int(model.level_counts_.sum()),
         "features": len(model.encoder_.features),
         "levels": _levels(model),
-        "thresholds": model.thresholds_.tolist(),
-        "noise": float(classifier.likelihood_.noise),
-        "kernel": str(getattr(classifier, "kernel_", None)),
+        "thresholds": model.thresholds_.tolist() if hasattr(model, "thresholds_") else None,
+        "noise": float(classifier.likelihood_.noise) if hasattr(model, "likelihood_") else None,
+        "kernel": str(classifier.kernel_) if hasattr(classifier, "kernel_") else None,
+        "weights": classifier.weights_ if isinstance(classifier, StackedOrdinalGP) else None,
+        "mixture": _mixture(classifier) if isinstance(classifier, StackedOrdinalGP) else None,
         "log_evidence": None if found is None else float(found),
         "converged": bool(getattr(classifier, "converged_", True)),
         "columns": [
@@ -123,9 +127,26 @@ def summarise(model: TableModel) -> dict[str, Any]:
     } | _leave_one_out(model)
 
 
+def _mixture(classifier: StackedOrdinalGP) -> str:
+    """What the weights of a mixture mean, in a sentence."""
+    share = sum(
+        classifier.weights_[name]
+        for name, model in classifier.models_.items()
+        if isinstance(model, SequentialOrdinalGP)
+    )
+    if share >= 2 / 3:
+        meaning = "the columns do not move everybody along one scale"
+    elif share <= 1 / 3:
+        meaning = "the columns move nearly everybody along one scale"
+    else:
+        meaning = "one scale, and a scale per step, predict about equally well"
+    return f"{100 * share:.0f} % sequential: {meaning}."
+
+
 def _levels(model: TableModel) -> list[dict[str, Any]]:
     counts, n = model.level_counts_.tolist(), int(model.level_counts_.sum())
-    ends = [None, *model.thresholds_.tolist(), None]
+    cuts: list[Any] = [None] * (len(counts) - 1)
+    ends = [None, *(model.thresholds_.tolist() if hasattr(model, "thresholds_") else cuts), None]
     levels = zip(model.categories_.tolist(), counts, ends, ends[1:], strict=False)
     return [
         {"level": level, "rows": count, "share": count / n, "from": low, "to": high}
