@@ -22,6 +22,7 @@ from ordinalgp import (
     SparseBayesOrdinalClassifier,
     StackedOrdinalGP,
 )
+from ordinalgp.hyperpriors import HyperPrior
 from ordinalgp.kernels import ARDLinear
 from ordinalgp.tables import TableModel
 
@@ -62,6 +63,9 @@ MODELS = {
     "gp-laplace": lambda: _gp(Matern(nu=1.5), inference="laplace").fit(X, CODES / 2),
     "gp-logit": lambda: _gp(ConstantKernel(2.0) * RBF(), likelihood="logit").fit(X, NAMES == "low"),
     "gp-inducing": lambda: _gp(ARDLinear([1.0, 2.0]) + RBF(), inducing=5).fit(X, CODES),
+    "gp-prior": lambda: _gp(RBF([1.0, 2.0]), hyperprior=HyperPrior(noise=(-1.0, 1.0))).fit(
+        X, CODES
+    ),
     "sequential": lambda: SequentialOrdinalGP(RBF(2.0), categories=LEVELS).fit(X, NAMES, CODES + 1),
     "stacked": lambda: StackedOrdinalGP(
         {"thresholds": _gp(RBF(2.0)), "no. 2": SequentialOrdinalGP(RBF(1.0), optimizer=None)},

@@ -353,14 +353,14 @@ def test_values_survive_json(value):
 
 
 KERNELS = {
-    "Additive": Additive(0.5, "fixed", size=2),
+    "Additive": Additive(np.array([0.5, 2.0]), "fixed", size=2),
     "ARDLinear": ARDLinear([1.0, 2.0]),
     "CompoundKernel": sk.CompoundKernel([RBF(), WhiteKernel()]),
     "ConstantKernel": ConstantKernel(2.0, (0, np.inf)),
     "Correlation": Correlation(),
     "DotProduct": DotProduct(0.5, "fixed"),
     "ExpSineSquared": sk.ExpSineSquared(1.0, 2.0),
-    "Exponential": Exponential(0.5, (0.1, 10.0)),
+    "Exponential": Exponential(np.array([0.5, 2.0]), np.array([[0.1, 10.0], [1.0, 5.0]])),
     "Exponentiation": RBF() ** 1.5,
     "Independent": Independent(),
     "Matern": Matern(np.array([1.0, 2.0]), np.array([[1, 2], [3, 4.0]]), nu=np.inf),

@@ -27,10 +27,19 @@ PUBLIC = {
     "latent_mean_and_variance": lambda model, X, y: model.latent_mean_and_variance(X),
     "log_marginal_likelihood": lambda model, X, y: model.log_marginal_likelihood(),
     "loo_proba": lambda model, X, y: model.loo_proba(),
+    "predict_interval": lambda model, X, y: model.predict_interval(X),
+    "interval_from_proba": lambda model, X, y: model.interval_from_proba([[0.5, 0.5]]),
     "score": lambda model, X, y: model.score(X, y),
     "save": lambda model, X, y: model.save("never-written"),
 }
-TAKES_ROWS = ["predict", "predict_proba", "predict_log_proba", "category_proba", "score"]
+TAKES_ROWS = [
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "category_proba",
+    "predict_interval",
+    "score",
+]
 
 
 def own_methods():
@@ -137,7 +146,11 @@ BAD_OPTIONS = {
     "inference": ({"inference": "EP"}, ValueError, "one of 'ep', 'laplace'.*mean 'ep'"),
     "inference number": ({"inference": 3}, ValueError, "inference must be one of .* but 3"),
     "objective": ({"objective": "elbo"}, ValueError, "one of 'evidence', 'bound', but 'elbo'"),
-    "decision": ({"decision": "mediam"}, ValueError, "'mode', 'median', 'mean' or a matrix"),
+    "decision": (
+        {"decision": "mediam"},
+        ValueError,
+        "'balanced', 'mean' or a matrix",
+    ),
     "costs": ({"decision": np.eye(2)}, ValueError, r"shape \(3, 3\), but has shape \(2, 2\)"),
     "optimizer": ({"optimizer": "adam"}, ValueError, "optimizer must be one of 'fmin_l_bfgs_b'"),
     "bound": (

@@ -14,6 +14,7 @@ from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, WhiteKernel
 
 from ordinalgp import kernels
 from ordinalgp.kernels import Additive, ARDLinear, Correlation, Exponential, Independent
+from ordinalgp.kernels.relevance import ard_weights
 
 CASES = {
     "linear": ARDLinear(0.5),
@@ -25,7 +26,11 @@ CASES = {
     "additive": Additive(0.7),
     "additive-groups": Additive(2.0, (1e-2, 1e2), size=5),
     "additive-fixed": Additive(0.7, "fixed"),
+    "additive-ard": Additive([0.5, 2.0, 0.25, 1.0, 4.0], (1e-3, 1e3)),
+    "additive-groups-ard": Additive([0.5, 2.0, 0.25, 1.0, 4.0], size=5),
     "exponential": Exponential(3.0),
+    "exponential-array-of-one": Exponential([3.0]),
+    "exponential-ard": Exponential(np.array([5.0, 2.0, 2.5, 1.0, 4.0])),
     "exponential-fixed": Exponential(3.0, "fixed"),
 }
 GAPPY = np.array(
@@ -245,9 +250,22 @@ def test_exponential_functions_have_kinks():
 
 
 @pytest.mark.parametrize("kind", [Additive, Exponential])
-def test_one_length_scale_is_one_number(kind):
-    with pytest.raises(ValueError, match="length_scale must be one number, but has 3 values"):
-        kind([1.0, 2.0, 3.0])(np.zeros((4, 3)))
+def test_a_length_scale_per_feature_divides_it(kind):
+    X, scales = np.random.default_rng(0).normal(size=(7, 3)), np.array([0.5, 2.0, 8.0])
+    kernel = kind(scales, [(0.1, 10.0), (1.0, 5.0), (1.0, 9.0)])
+    assert kernel.anisotropic
+    assert_allclose(kernel(X), kind(1.0)(X / scales))
+    assert_allclose(np.exp(kernel.bounds), [(0.1, 10.0), (1.0, 5.0), (1.0, 9.0)])
+    assert kernel.hyperparameter_length_scale.n_elements == 3
+    assert "length_scale=[0.5, 2, 8]" in repr(kernel)
+    assert_allclose(ard_weights(2.0 * kernel), scales**-2.0)
+    assert ard_weights(2.0 * kind(1.0)) is None
+
+
+@pytest.mark.parametrize("kind", [Additive, Exponential])
+def test_wrong_number_of_length_scales(kind):
+    with pytest.raises(ValueError, match="length_scale has 3 values, but X has 2 features"):
+        kind([1.0, 2.0, 3.0])(np.zeros((4, 2)))
 
 
 def test_exponential_stays_finite_at_any_distance():

@@ -106,7 +106,7 @@ def test_the_images_show_and_have_words(page):
     images = page.evaluate(
         "() => [...document.images].map(i => [i.complete, i.naturalWidth, i.alt, i.offsetWidth])"
     )
-    assert len(images) == 8
+    assert len(images) == 9
     for complete, width, alt, shown in images:
         assert complete
         assert width > 300
@@ -200,7 +200,7 @@ def test_models_without_relevance_or_search_have_a_report_too():
     classifier = OrdinalGPClassifier(optimizer=None)
     bare = TableModel(classifier, kernel="rbf").fit(columns, [1, 1, 2, 2, 3, 3])
     page = report_html(bare)
-    assert page.count("<img ") == 5  # latent, confusion, calibration twice, along x
+    assert page.count("<img ") == 6  # latent, confusion, calibration twice, intervals, along x
     assert "Model of ordered levels" in page
     assert "NaN" not in page
 

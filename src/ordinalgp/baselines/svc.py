@@ -347,7 +347,7 @@ class IncrementalOrdinalSVC(OrdinalSVC):
         some = rng.permutation(new)[: self.chunk_size]
         data = LevelRows(rows, seen + len(X), model.kernel, len(self.categories_))
         grown = self._grow(data, np.union1d(support, some), rng)
-        return Fitted(self._later_signature(codes), grown)
+        return Fitted(self._later_signature(codes, weights), grown)
 
     def _grow(
         self, data: LevelRows, working: IntArray, rng: np.random.RandomState

@@ -25,7 +25,7 @@ from ordinalgp.runtime.progress import STEP_NAMES, Progress, Stage, listening
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, BadRows
 from ordinalgp.tables.files import Format, TableFile
-from ordinalgp.tables.summary import RULE, SCORES
+from ordinalgp.tables.summary import ERRORS, RULE, SCORES
 
 _BAR = 8  # characters of the longest bar
 _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
@@ -176,6 +176,8 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
     if summary["leave_one_out"]:
         out.print("\nLeave-one-out scores (lower is better):\n")
         print_scores(summary["leave_one_out"])
+        out.print("\nThe same rows under each decision (--decision), lower is better:\n")
+        print_decisions(summary["decisions"])
 
 
 def _one_length_scale(summary: dict[str, Any]) -> str:
@@ -219,6 +221,23 @@ def print_scores(results: dict[str, dict[str, float]]) -> None:
     table = score_grid()
     for name, values in results.items():
         table.add_row(Text(named.get(name, name)), *(f"{values[score]:.3f}" for score in SCORES))
+    console().print(table)
+
+
+def print_decisions(decisions: list[dict[str, Any]]) -> None:
+    """Print the errors of every decision rule."""
+    table = grid("decision", *(fill(name, _SCORE_WIDTH) for name in ERRORS.values()))
+    for row in decisions:
+        table.add_row(Text(row["decision"]), *(f"{row[error]:.3f}" for error in ERRORS))
+    console().print(table)
+
+
+def print_intervals(intervals: list[dict[str, float]]) -> None:
+    """Print the measured coverage and the width of intervals."""
+    table = grid("coverage", "rows inside", "mean levels")
+    for row in intervals:
+        cells = f"{row['coverage']:.0%}", f"{row['inside']:.1%}", f"{row['levels']:.2f}"
+        table.add_row(*map(Text, cells))
     console().print(table)
 
 

@@ -15,6 +15,7 @@ from typer import Argument, Option
 
 import ordinalgp
 from ordinalgp.cli import common
+from ordinalgp.decisions import RULES
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.encoding import NumberColumn
@@ -22,7 +23,6 @@ from ordinalgp.tables.model import KERNELS
 from ordinalgp.tables.summary import summarise
 from ordinalgp.tables.training import BatchSettings, Source, encode_file
 
-DECISIONS = ("mode", "median", "mean")
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "gp": ("OrdinalGPClassifier", {"inference": "ep"}),
     "laplace": ("OrdinalGPClassifier", {"inference": "laplace"}),
@@ -45,8 +45,11 @@ Kernel = Annotated[
         "For sparse: rbf, exponential, or auto, the better of the two (default).",
     ),
 ]
-_DECISION = "Level to predict: the most probable one, the median, or the one nearest the mean."
-Decision = Annotated[str, common.one_of(DECISIONS, _DECISION)]
+_DECISION = (
+    "Level to predict: the most probable one, the median, the median with all levels counting "
+    "equally (for rare ones), or the one nearest the mean."
+)
+Decision = Annotated[str, common.one_of(RULES, _DECISION)]
 Drop = Annotated[Words, common.names("Columns to leave out.")]
 Nominal = Annotated[Words, common.names("Columns to treat as nominal, whatever they look like.")]
 Numeric = Annotated[Words, common.names("Columns to treat as numbers, whatever they look like.")]
@@ -81,7 +84,7 @@ def fit(
     smaller ones.
     """
     started = time.perf_counter()
-    common.check_choice("--decision", decision, DECISIONS)
+    common.check_choice("--decision", decision, RULES)
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding),
         target,

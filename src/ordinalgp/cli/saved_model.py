@@ -16,14 +16,13 @@ from typer import Argument, Option
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
-from ordinalgp.cli.fit import DECISIONS
-from ordinalgp.decisions import decide
+from ordinalgp.decisions import RULES, decide
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, Table, texts
 from ordinalgp.tables.encoding import read_target
 from ordinalgp.tables.files import CsvWriter, Rows, TableFile, Writer, records, table_writer
-from ordinalgp.tables.summary import baseline, scores
+from ordinalgp.tables.summary import baseline, decisions, intervals, scores
 from ordinalgp.validation.labels import class_positions
 
 Model = Annotated[Path, Argument(help="Model file that ordinalgp fit wrote.")]
@@ -36,8 +35,11 @@ def predict(
         Path | None, common.output(".csv, .csv.gz, .tsv or .parquet file (default: print)")
     ] = None,
     decision: Annotated[
-        str | None, common.one_of(DECISIONS, "Decision rule, instead of the model's.")
+        str | None, common.one_of(RULES, "Decision rule, instead of the model's.")
     ] = None,
+    coverage: Annotated[
+        float, Option(help="Share of rows whose level should lie between lower and upper.")
+    ] = 0.9,
     keep: Annotated[
         list[str] | None, common.names("Columns of the table to copy to the output.")
     ] = None,
@@ -47,12 +49,14 @@ def predict(
     encoding: common.Encoding = "utf-8-sig",
     as_json: common.Json = False,
 ) -> None:
-    """Predict the level of every row, with all probabilities and the latent function.
+    """Predict the level of every row, with an interval, all probabilities and the latent function.
 
     The table is read and written in chunks, so it may be larger than memory.
     """
     if decision is not None:
-        common.check_choice("--decision", decision, DECISIONS)
+        common.check_choice("--decision", decision, RULES)
+    if not 0 <= coverage <= 1:
+        raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
     fitted = common.load_model(model)
     if decision is not None:
@@ -61,7 +65,7 @@ def predict(
     writing: Any = table_writer(output) if output else nullcontext(printed)
     counts: Counter[str] = Counter()
     with threads_for(len(fitted.codes_)), writing as writer:
-        for chunk in predictions(fitted, file, common.words(keep)):
+        for chunk in predictions(fitted, file, common.words(keep), coverage):
             writer.write(chunk)
             counts.update(map(str, chunk["level"]))
     common.tell_skipped(file.bad)
@@ -85,7 +89,9 @@ class _JsonLines(Writer):
             print(json.dumps(row, ensure_ascii=False))
 
 
-def predictions(model: TableModel, file: TableFile, keep: Sequence[str]) -> Iterator[Rows]:
+def predictions(
+    model: TableModel, file: TableFile, keep: Sequence[str], coverage: float = 0.9
+) -> Iterator[Rows]:
     """Predict a file chunk by chunk; print notes on its columns with the first."""
     filled: Counter[str] = Counter()
     for number, table in enumerate(file.chunks()):
@@ -96,7 +102,7 @@ def predictions(model: TableModel, file: TableFile, keep: Sequence[str]) -> Iter
             tell_new_columns(model, table, keep)
         kept = table.take(good)
         filled.update(model.encoder_.newly_missing(kept))
-        yield _predicted(model, kept, features[good], keep)
+        yield _predicted(model, kept, features[good], keep, coverage)
     for name, count in filled.items():
         common.note(f"Column {name}: {count} missing values were filled; training had none.")
 
@@ -109,7 +115,9 @@ def tell_new_columns(model: TableModel, table: Table, known: Sequence[str]) -> N
         common.note(f"Columns ignored, as the model was trained without: {', '.join(new)}.")
 
 
-def _predicted(model: TableModel, table: Table, features: FloatArray, keep: Sequence[str]) -> Rows:
+def _predicted(
+    model: TableModel, table: Table, features: FloatArray, keep: Sequence[str], coverage: float
+) -> Rows:
     classifier, levels = model.classifier_, model.categories_
     rows: Rows = {table.unit: table.lines.tolist()}
     rows |= {name: texts(table.columns[name]).tolist() for name in keep}
@@ -118,7 +126,9 @@ def _predicted(model: TableModel, table: Table, features: FloatArray, keep: Sequ
     else:
         mean, var = classifier.latent_mean_and_variance(features)
         p = classifier.likelihood_.probabilities(mean, var)
-    rows["level"] = levels[decide(p, classifier.decision)].tolist()
+    rows["level"] = levels[decide(p, classifier.decision, model.level_counts_)].tolist()
+    lower, upper = classifier.interval_from_proba(p, coverage).T.tolist()
+    rows |= {"lower": lower, "upper": upper}
     rows |= {f"p_{level}": p[:, place].tolist() for place, level in enumerate(levels.tolist())}
     return rows | {"latent_mean": mean.tolist(), "latent_sd": np.sqrt(var).tolist()}
 
@@ -127,7 +137,8 @@ def _check_kept(model: TableModel, table: Table, keep: Sequence[str]) -> None:
     table.require(keep, "--keep names {name}, but the columns are {columns}.")
     probabilities = {f"p_{level}" for level in model.categories_.tolist()}
     for name in keep:
-        if name in probabilities | {table.unit, "level", "latent_mean", "latent_sd"}:
+        fixed = {table.unit, "level", "lower", "upper", "latent_mean", "latent_sd"}
+        if name in probabilities | fixed:
             raise BadInput(f"--keep {name}: the output already has a column of that name.")
 
 
@@ -197,6 +208,8 @@ def evaluation(model: TableModel, codes: IntArray, p: FloatArray) -> dict[str, A
             codes, decide(p, "median"), **order
         ),
         "weighted_kappa": _kappa(codes, mode, order),
+        "decisions": decisions(model, codes, p),
+        "intervals": intervals(model, codes, p),
         "confusion": confusion.tolist(),
         "calibration": [
             {
@@ -221,10 +234,11 @@ def _print_evaluation(result: dict[str, Any]) -> None:
     print(f"{result['rows']} rows (lower is better):\n")
     common.print_scores(result["scores"])
     kappa = result["weighted_kappa"]
-    print(
-        f"\nMean absolute error averaged over levels {result['macro_absolute_error']:.3f}; "
-        f"weighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n"
-    )
+    print(f"\nWeighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n")
+    common.print_decisions(result["decisions"])
+    print("\nIntervals (ordinalgp predict --coverage):\n")
+    common.print_intervals(result["intervals"])
+    print()
     levels = [str(level) for level in result["levels"]]
     table = common.grid("true \\ predicted", *levels)
     for level, counts in zip(levels, result["confusion"], strict=True):

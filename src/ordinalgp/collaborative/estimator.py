@@ -15,8 +15,13 @@ from ordinalgp.collaborative.model import RatingsModel
 from ordinalgp.collaborative.ratings import Ratings, check_same_length, read_ids, read_own_ratings
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
-from ordinalgp.decisions import decide
-from ordinalgp.models.base import in_class_order, restore_on_error
+from ordinalgp.decisions import decide, intervals
+from ordinalgp.models.base import (
+    check_decision,
+    in_class_order,
+    nominal_threshold,
+    restore_on_error,
+)
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.runtime.warning import warn_user
@@ -52,7 +57,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         Gaussian, and ``kernel``) and learn only each rater's own parameters.
     categories : array-like of shape (r,), default=None
         Levels from lowest to highest; needed for names, optional for numbers.
-    decision : {"mode", "median", "mean"} or array-like of shape (r, r), default="mode"
+    decision : {"mode", "median", "balanced", "mean"} or array-like of shape (r, r), default="mode"
         Rule by which :meth:`predict` chooses a level; see :func:`ordinalgp.decisions.decide`.
     covariance_smoothing : float, default=None
         Number of virtual raters with the starting covariance (Normal-Inverse-Wishart smoothing).
@@ -192,14 +197,14 @@ class CollaborativeOrdinalGP(BaseEstimator):
 
     def _check_for_levels(self, n_levels: int) -> None:
         self._check_parameters()
-        decide(np.empty((0, n_levels)), self.decision)
+        check_decision(self.decision, n_levels)
 
     def _learn(self, raters: Any, items: Any, ratings: Any, item_features: Any) -> RatingsModel:
         data, given = Ratings.read(
             raters, items, ratings, self.categories, self.kernel, item_features
         )
         levels = data.levels
-        decide(np.empty((0, len(levels.categories))), self.decision)
+        check_decision(self.decision, len(levels.categories))
         scale = float(np.var(data.values)) if self.likelihood == "gaussian" else 1.0
         covariance, K = data.starting_covariance(self.kernel, given, scale)
         shared, gaussian = self._shared(data, K), self.likelihood == "gaussian"
@@ -398,7 +403,37 @@ class CollaborativeOrdinalGP(BaseEstimator):
             Levels, of the kind that ``fit`` was given.
         """
         proba = self.category_proba(raters, items, item_features)
-        return np.asarray(self.categories_[decide(proba, self.decision)])
+        return np.asarray(self.categories_[decide(proba, self.decision, self._result.counts)])
+
+    def predict_interval(
+        self, raters: Any, items: Any, item_features: Any = None, *, coverage: float = 0.9
+    ) -> NDArray[Any]:
+        """Predict a run of levels for each pair that has at least some probability.
+
+        The run begins with the most probable level and grows by the more probable of its two
+        neighbours until its probability reaches the coverage.
+
+        Parameters
+        ----------
+        raters, items : array-like of shape (n,)
+            Pairs, rated or not.
+        item_features : DataFrame, mapping or array-like, default=None
+            Features of items that were not in ``fit``.
+        coverage : float, default=0.9
+            Probability, between 0 and 1, that each interval should have.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lowest and highest level of each interval; both are inside.
+
+        Notes
+        -----
+        The model's probabilities are taken as they are: nothing is calibrated.
+        """
+        proba = self.category_proba(raters, items, item_features)
+        ranks = intervals(proba, nominal_threshold(coverage), self._result.counts)
+        return np.asarray(self.categories_[np.column_stack(ranks)])
 
     def expected_rating(self, raters: Any, items: Any, item_features: Any = None) -> FloatArray:
         """Mean of the predicted levels as numbers (named levels count 0, 1, ...).

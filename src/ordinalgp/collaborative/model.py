@@ -13,7 +13,7 @@ from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.models.exact import check_rows
 from ordinalgp.persistence import saved_as
-from ordinalgp.validation.labels import levels_agree
+from ordinalgp.validation.labels import count_levels, levels_agree
 from ordinalgp.validation.memory import check_memory
 
 ItemMoments = tuple[FloatArray, FloatArray, FloatArray]
@@ -143,6 +143,13 @@ class RatingsModel(CommonParts):
     """Prior of the items, and the raters with their posteriors' sites."""
 
     raters: tuple[hierarchy.Rater, ...]
+
+    @property
+    def counts(self) -> FloatArray:
+        """Number of ratings of each level."""
+        y = np.concatenate([rater.y for rater in self.raters])
+        codes = y if self.ordinal else np.searchsorted(self.values, y)
+        return count_levels(codes.astype(np.intp), None, len(self.categories))
 
     def link(self, rater: int) -> OrdinalProbit:
         """Map from a rater's latent values to levels; a Gaussian rater takes the nearest level."""

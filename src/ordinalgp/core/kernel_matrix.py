@@ -1,24 +1,13 @@
-"""Kernel matrices, each pair of rows evaluated once and in blocks that stay in the cache.
+"""Kernel matrices, each pair of rows evaluated once and in blocks that stay in the cache."""
 
-Stationary kernels are functions of ``r^2 = sum_l (x_il - x_jl)^2`` with ``x`` in units of the
-length scales, and ``dk/dlog(length_scale_l) = w(r^2) (x_il - x_jl)^2`` with ``w = -2 dk/d(r^2)``.
-"""
-
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
-from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.linalg import Workspace
-
-Profile = Callable[[FloatArray], FloatArray]  # of a block of r^2, which it may overwrite
-Rows = Callable[[int, int], FloatArray]  # (i, j) -> r^2 from the rows i..j to the rows i..n
-Distances = Callable[[FloatArray], tuple[FloatArray, Rows]]  # X -> memory for n x n results, rows
+from ordinalgp.core.kernel_tiles import Tiles, columns, split, strips, tiles
+from ordinalgp.core.linalg import Workspace, matrix, mirrored
 
 BLOCK = 64  # rows at a time: few enough for their distances to stay in the cache
 
@@ -30,9 +19,22 @@ def kernel_matrix(kernel: sk.Kernel, X: Any, workspace: Workspace | None = None)
     """
     if workspace is not None and (K := _in_workspace(kernel, X, workspace)) is not None:
         return K
-    fast = _MATRIX.get(type(kernel))  # not for subclasses, which may compute something else
+    if (pairs := tiles(kernel, X)) is not None:
+        return _from_tiles(pairs, matrix(workspace, "kernel", len(X)))
+    if type(kernel) in (sk.Sum, sk.Product):
+        return _operator_matrix(kernel, X)
+    if type(kernel) is sk.Exponentiation:
+        return np.asarray(kernel_matrix(kernel.kernel, X) ** kernel.exponent)
     # A copy, because sums and products write into it and a kernel may hand out a matrix it keeps.
-    return np.array(kernel(X), dtype=float) if fast is None else fast(kernel, X)
+    return np.array(kernel(X), dtype=float)
+
+
+def _from_tiles(pairs: Tiles, out: FloatArray) -> FloatArray:
+    """The symmetric matrix, its upper triangle computed."""
+    for rows in strips(len(out)):
+        for part in columns(rows.start, len(out)):
+            out[rows, part] = pairs.values((rows, part))
+    return mirrored(out)
 
 
 def _in_workspace(kernel: sk.Kernel, X: Any, workspace: Workspace) -> FloatArray | None:
@@ -66,121 +68,12 @@ def isotropic(kernel: sk.Kernel) -> tuple[sk.RBF, sk.ConstantKernel | None] | No
     return rbf, constant
 
 
-def split(kernel: Any) -> tuple[Any, Any]:
-    """Return the two operands, one that is a mere number last."""
-    constant_first = type(kernel.k1) is sk.ConstantKernel
-    return (kernel.k2, kernel.k1) if constant_first else (kernel.k1, kernel.k2)
-
-
 def _operator_matrix(kernel: Any, X: Any) -> FloatArray:
     first, second = split(kernel)
     K = kernel_matrix(first, X)
     constant = type(second) is sk.ConstantKernel
     other = second.constant_value if constant else kernel_matrix(second, X)
     return (np.add if type(kernel) is sk.Sum else np.multiply)(K, other, out=K)
-
-
-def exact(X: FloatArray) -> tuple[FloatArray, Rows]:
-    """Squared distances, each from its own differences."""
-    return np.empty((len(X), len(X))), lambda i, j: cdist(X[i:j], X[i:], "sqeuclidean")
-
-
-def fast(X: FloatArray) -> tuple[FloatArray, Rows]:
-    """Squared distances from one matrix product, where that is faster and harmless.
-
-    |x|^2 + |x'|^2 - 2 x x' is off by about eps |x|^2 in every entry, however close the rows are,
-    and the kernel's relative error is of that size: far-out rows keep `cdist`. Up to 16 columns
-    there is nothing to gain (n = 2000, 16 columns: 28 ms by `cdist`, 29 so; 60: 59 and 34).
-    """
-    centred = X - X.mean(axis=0)
-    square = np.einsum("il,il->i", centred, centred)
-    if X.shape[1] <= 16 or square.max() > 3e4:
-        return exact(X)
-    # All at once: a BLAS call may wait for busy cores much longer than it computes.
-    gram = centred @ centred.T
-    return gram, partial(_product_rows, gram, square)
-
-
-def _product_rows(gram: FloatArray, square: FloatArray, i: int, j: int) -> FloatArray:
-    block = gram[i:j, i:]
-    block *= -2.0
-    block += np.add.outer(square[i:j], square[i:])
-    np.maximum(block, 0.0, out=block)
-    np.fill_diagonal(block, 0.0)
-    return block
-
-
-def symmetric(X: FloatArray, profile: Profile, distances: Distances) -> FloatArray:
-    """Return the matrix of ``profile(r^2)``, each pair evaluated once; shape (n, n)."""
-    out, rows = distances(X)
-    for i in range(0, len(X), BLOCK):
-        j = min(i + BLOCK, len(X))
-        out[i:j, i:] = profile(rows(i, j))
-        out[j:, i:j] = out[i:j, j:].T
-    return out
-
-
-def scaled(X: Any, length_scale: Any) -> FloatArray:
-    """Return the rows of ``X`` in units of the length scale."""
-    X = np.atleast_2d(np.asarray(X, dtype=float))
-    scale = np.squeeze(np.asarray(length_scale, dtype=float))
-    if scale.ndim and scale.size != X.shape[1]:
-        given = f"length_scale has {scale.size} values, but X has {X.shape[1]} features. "
-        raise ValueError(given + "Give one value per feature, or a single number for all of them.")
-    with np.errstate(over="ignore"):
-        return np.clip(X / scale, -1e140, 1e140)  # squares stay finite: 0 * inf would be nan
-
-
-# Half-integer orders are a polynomial times exp(-z), z = sqrt(2 nu) r: that of k, that of w.
-_MATERN: dict[float, tuple[Profile, Profile]] = {
-    0.5: (np.ones_like, lambda z: 1.0 / z),
-    1.5: (lambda z: 1.0 + z, lambda z: np.full_like(z, 3.0)),
-    2.5: (lambda z: 1.0 + z * (1.0 + z / 3.0), lambda z: 5.0 / 3.0 * (1.0 + z)),
-}
-
-
-def _matern_value(r2: FloatArray, nu: float) -> FloatArray:
-    if nu == np.inf:
-        return np.exp(np.multiply(r2, -0.5, out=r2), out=r2)
-    z = np.sqrt(2.0 * nu * r2)
-    return _MATERN[nu][0](z) * np.exp(-z)
-
-
-def matern_weight(r2: FloatArray, nu: float) -> FloatArray:
-    """Return w for any finite ``nu``; a finite number at r = 0 too, where it meets a factor 0."""
-    z = np.sqrt(2.0 * nu * np.maximum(r2, 1e-30))
-    if nu in _MATERN:
-        return _MATERN[nu][1](z) * np.exp(-z)
-    return nu * 2.0 ** (2.0 - nu) / gamma(nu) * z ** (nu - 1.0) * kv(nu - 1.0, z)
-
-
-def matern_matrix(kernel: Any, X: Any) -> FloatArray:
-    """The matrix of an RBF or a Matern kernel."""
-    nu = getattr(kernel, "nu", np.inf)  # the RBF kernel is the limit
-    if nu not in (*_MATERN, np.inf):
-        return np.asarray(kernel(X))
-    distances = fast if nu > 1.0 else exact  # exp(-r) makes 1e-8 of an error of 1e-16 in r^2
-    return symmetric(scaled(X, kernel.length_scale), partial(_matern_value, nu=nu), distances)
-
-
-def quadratic(kernel: Any, X: Any, factor: Profile) -> FloatArray:
-    """Return ``k factor(t)`` with ``k = (1 + t)^-alpha``, ``t = r^2 / (2 alpha scale^2)``."""
-
-    def profile(r2: FloatArray) -> FloatArray:
-        t = r2 / (2.0 * kernel.alpha * kernel.length_scale**2)
-        return factor(t) * (1.0 + t) ** -kernel.alpha
-
-    return symmetric(scaled(X, 1.0), profile, exact)
-
-
-_MATRIX: dict[type, Callable[[Any, Any], FloatArray]] = {
-    sk.RBF: matern_matrix,
-    sk.Matern: matern_matrix,
-    sk.RationalQuadratic: partial(quadratic, factor=np.ones_like),
-    sk.Sum: _operator_matrix,
-    sk.Product: _operator_matrix,
-    sk.Exponentiation: lambda kernel, X: kernel_matrix(kernel.kernel, X) ** kernel.exponent,
-}
 
 
 # The product form is off by about eps |x|^2 in every exponent, x in units of the length scales.
@@ -193,8 +86,16 @@ def cross_covariance(kernel: Any, Z: FloatArray, X: FloatArray) -> FloatArray:
         out = cross_covariance(kernel.k2, Z, X)
         out *= kernel.k1.constant_value
         return out
-    fast = _gaussian(kernel, Z, X) if type(kernel) is sk.RBF else None
-    return np.array(kernel(Z, X), dtype=float) if fast is None else fast
+    gaussian = _gaussian(kernel, Z, X) if type(kernel) is sk.RBF else None
+    if gaussian is not None:
+        return gaussian
+    if (pairs := tiles(kernel, Z, X)) is None:
+        return np.array(kernel(Z, X), dtype=float)
+    out = np.empty((len(Z), len(X)))
+    for rows in strips(len(Z)):
+        for part in columns(0, len(X)):
+            out[rows, part] = pairs.values((rows, part))
+    return out
 
 
 def _gaussian(kernel: Any, Z: FloatArray, X: FloatArray) -> FloatArray | None:

@@ -162,8 +162,17 @@ class Thresholds(Likelihood):
     first: Annotated[float, Axes("", *FINITE)]
     gaps: Annotated[FloatArray, Axes("gaps", *POSITIVE)]
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
+    noise_bounds: tuple[float, float] | None = None
+    """search bounds of the noise, in ``unit``; None: NOISE_BOUNDS"""
     noise_sd: ClassVar[float] = 1.0
     """standard deviation of the noise whose scale is 1"""
+    noise_place: ClassVar[int] = 0
+    """place of log noise in theta"""
+
+    @property
+    def noise_unit(self) -> float:
+        """The noise whose standard deviation is that of the latent function at the start."""
+        return self.unit / self.noise_sd
 
     @classmethod
     def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
@@ -205,12 +214,13 @@ class Thresholds(Likelihood):
         """Search bounds of theta, shape (r, 2)."""
         scale = np.log(self.unit)
         gaps = [np.log(GAP_BOUNDS) + scale] * len(self.gaps)
-        return np.array([np.log(NOISE_BOUNDS) + scale, THRESHOLD_BOUNDS, *gaps])
+        noise = np.log(self.noise_bounds or NOISE_BOUNDS)
+        return np.array([noise + scale, THRESHOLD_BOUNDS, *gaps])
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same model with other parameters."""
-        first = float(theta[1] * self.unit)
-        return type(self)(float(np.exp(theta[0])), first, np.exp(theta[2:]), self.unit)
+        noise, first = float(np.exp(theta[0])), float(theta[1] * self.unit)
+        return replace(self, noise=noise, first=first, gaps=np.exp(theta[2:]))
 
     def rescaled(self, log_scale: float) -> Self:
         """Noise and thresholds times exp(log_scale); the unit stays."""

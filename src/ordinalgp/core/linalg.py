@@ -185,6 +185,12 @@ def square_root(K: FloatArray) -> FloatArray:
     return F
 
 
+def symmetric_root(K: FloatArray) -> FloatArray:
+    """The symmetric F with F F = K, K symmetric and positive semi-definite up to rounding."""
+    values, vectors = np.linalg.eigh(K)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
 _SPAN = 1e-10  # share of the largest variance below which what is left is rounding
 
 

@@ -1,6 +1,6 @@
 """Training objectives: evidence of Laplace and of EP, with gradients in K and the likelihood."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
@@ -25,8 +25,25 @@ class Upstream(Protocol):
         The block is zero below the diagonal, where nothing need be known of the matrix.
         """
 
+    def strips(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Some rows at a time, as new arrays: from the diagonal on, both triangles added up.
+
+        There are zeros below the diagonal.
+        """
+
     def full(self) -> FloatArray:
         """The matrix itself; it may be written over what it was made of."""
+
+
+def _once(strip: FloatArray) -> FloatArray:
+    """Clear what is below the diagonal, and halve the diagonal, of twice a matrix."""
+    n = len(strip)
+    strip[:, :n] *= np.triu(np.ones((n, n))) - 0.5 * np.eye(n)
+    return strip
+
+
+def _ranges(n: int) -> Iterator[slice]:
+    return (slice(i, min(i + _STRIP, n)) for i in range(0, n, _STRIP))
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +55,11 @@ class UpperTriangle:
     def meet(self, i: int, block: FloatArray) -> float:
         """Sum of products."""
         return float(np.einsum("ij,ij->", self.matrix[i : i + len(block), i:], block))
+
+    def strips(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Twice the upper triangle."""
+        for rows in _ranges(len(self.matrix)):
+            yield rows, _once(2.0 * self.matrix[rows, rows.start :])
 
     def full(self) -> FloatArray:
         """Fill in the other triangle."""
@@ -69,6 +91,13 @@ class LowRankMinusMatrix:
         j = i + len(block)
         outer = np.vdot(self.left[i:j], block @ self.right[:, i:].T)
         return 0.5 * float(outer - np.einsum("ij,ij->", self.R[i:j, i:], block))
+
+    def strips(self) -> Iterator[tuple[slice, FloatArray]]:
+        """Twice the upper triangle, of the parts added up."""
+        for rows in _ranges(len(self.R)):
+            strip = self.left[rows] @ self.right[:, rows.start :]
+            strip -= self.R[rows, rows.start :]
+            yield rows, _once(strip)
 
     def full(self) -> FloatArray:
         """Add up the parts, written over R."""

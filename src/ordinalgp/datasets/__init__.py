@@ -3,6 +3,7 @@
 from ordinalgp.datasets.demo import DemoData, load_demo
 from ordinalgp.datasets.generators import (
     Ratings,
+    make_additive_ranks,
     make_five_ranks_1d,
     make_product_ranks,
     make_ratings,
@@ -14,6 +15,7 @@ __all__ = [
     "DemoData",
     "Ratings",
     "load_demo",
+    "make_additive_ranks",
     "make_five_ranks_1d",
     "make_product_ranks",
     "make_ratings",

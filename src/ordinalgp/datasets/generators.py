@@ -23,6 +23,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.validation.options import check_number, check_whole
 
 _THREE_RANKS_CUTS = (-0.75, 0.75)
+_ADDITIVE_CUTS = (-1.0, 0.0, 1.0)
 _FIVE_RANKS_RANGES = np.array([(2, 4), (4, 6), (8, 14), (14, 18), (18, 20)], dtype=float)
 _PRODUCT_CUTS = (-60, -9, 15, 60)
 
@@ -71,6 +72,51 @@ def _square(
     check_number("noise", noise, least=0)
     rng = check_random_state(random_state)
     return rng.uniform(*ends, size=(n_samples, 2)), noise * rng.normal(size=n_samples)
+
+
+def make_additive_ranks(
+    n_samples: int = 200, *, noise: float = 0.5, random_state: Any = None
+) -> tuple[FloatArray, IntArray, FloatArray]:
+    """Draw points in four ranks, by a sum of one function per feature.
+
+    Features are uniform from -2 to 2. The sum of a wave ``sin(2 x)``, a line ``0.7 x``, a valley
+    ``0.6 x^2`` and nothing (the last feature has no effect), plus normal noise, is cut into four
+    ranks. Each function is shifted to mean zero over the points.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        Number of points.
+    noise : float, default=0.5
+        Standard deviation of the noise; 0 makes the borders sharp.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the points and the noise.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 4)
+        The points.
+    y : ndarray of shape (n_samples,)
+        Ranks 1 to 4.
+    effects : ndarray of shape (n_samples, 4)
+        The value of each feature's function at each point.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import make_additive_ranks
+    >>> X, y, effects = make_additive_ranks(60, random_state=0)
+    >>> X.shape, sorted(set(y.tolist())), effects.shape
+    ((60, 4), [1, 2, 3, 4], (60, 4))
+    """
+    check_whole("n_samples", n_samples, least=1)
+    check_number("noise", noise, least=0)
+    rng = check_random_state(random_state)
+    X = rng.uniform(-2, 2, size=(n_samples, 4))
+    wave, line, valley, nothing = X.T
+    effects = np.column_stack([np.sin(2 * wave), 0.7 * line, 0.6 * valley**2, 0 * nothing])
+    effects -= effects.mean(axis=0)
+    latent = effects.sum(axis=1) + noise * rng.normal(size=n_samples)
+    return X, 1 + np.digitize(latent, _ADDITIVE_CUTS), effects
 
 
 def make_five_ranks_1d(

@@ -16,6 +16,21 @@ _Values = tuple[FloatArray, FloatArray | None]  # K and dK / dtheta, (n, m) and 
 _FURTHEST = 1e140  # in length scales: sums of differences, and of squares, stay finite
 
 
+def _check_one_per_feature(name: str, values: FloatArray, rows: FloatArray) -> None:
+    """Refuse arrays of another length than the rows."""
+    if values.size not in (1, rows.shape[1]):
+        raise ValueError(
+            f"{name} has {values.size} values, but X has {rows.shape[1]} features. "
+            "Give one value per feature, or a single number for all of them."
+        )
+
+
+def _shown(values: float | ArrayLike) -> str:
+    """One number, or a list of them, with three digits."""
+    shown = [f"{value:.3g}" for value in np.ravel(values)]
+    return f"[{', '.join(shown)}]" if len(shown) > 1 else shown[0]
+
+
 class _RowKernel(sk.Kernel):
     """Base class: a kernel computed from rows that are prepared once."""
 
@@ -92,40 +107,46 @@ class Independent(_Differences):
         return f"{type(self).__name__}()"
 
 
-class _OneLengthScale(_Differences):
-    """Differences in units of one length scale, the only hyperparameter."""
+class _LengthScales(_Differences):
+    """Differences in units of length scales, one for all features or one per feature."""
 
-    length_scale: float
+    length_scale: float | ArrayLike
     length_scale_bounds: Bounds
+
+    @property
+    def anisotropic(self) -> bool:
+        """Whether each feature has a length scale of its own."""
+        return np.size(self.length_scale) > 1
 
     @property
     def hyperparameter_length_scale(self) -> sk.Hyperparameter:
         """The specification that optimisers read."""
-        return sk.Hyperparameter("length_scale", "numeric", self.length_scale_bounds)
+        return sk.Hyperparameter(
+            "length_scale", "numeric", self.length_scale_bounds, int(np.size(self.length_scale))
+        )
 
     def _rows(self, X: ArrayLike) -> FloatArray:
-        if np.ndim(self.length_scale):
-            raise ValueError(
-                f"length_scale must be one number, but has {np.size(self.length_scale)} values. "
-                "For a length scale of each feature, scale the features beforehand."
-            )
+        rows, scale = super()._rows(X), np.asarray(self.length_scale, dtype=float)
+        _check_one_per_feature("length_scale", scale, rows)
         with np.errstate(over="ignore"):
-            return np.clip(super()._rows(X) / self.length_scale, -_FURTHEST, _FURTHEST)
+            return np.clip(rows / scale, -_FURTHEST, _FURTHEST)
 
 
-class Additive(_OneLengthScale):
+class Additive(_LengthScales):
     r"""Kernel of sums of functions of few features each: ``k = mean_g RBF(x_g, x'_g)``.
 
     Each group g of neighbouring features, by default a single feature, has a smooth function of
     its own; these are added. Examples are the positions of a molecule or the questions of a form.
     With many features and few rows this learns more than one function of all features. Add ``RBF``
-    for interactions. All functions share one length scale, so standardise the inputs.
+    for interactions. Where all functions share one length scale, standardise the inputs.
 
     Parameters
     ----------
-    length_scale : float, default=1.0
-        The length scale of every function; about the square root of ``size`` is a good start.
-    length_scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
+    length_scale : float or array of shape (n_features,), default=1.0
+        The length scale of every function, or of each feature; about the square root of ``size`` is
+        a good start.
+    length_scale_bounds : pair of floats, array of shape (n_features, 2) or "fixed", \
+            default=(1e-5, 1e5)
         Bounds of the search for it; "fixed" keeps it as given.
     size : int, default=1
         Number of neighbouring features in a group; it divides the number of features.
@@ -139,51 +160,71 @@ class Additive(_OneLengthScale):
     """
 
     def __init__(
-        self, length_scale: float = 1.0, length_scale_bounds: Bounds = (1e-5, 1e5), size: int = 1
+        self,
+        length_scale: float | ArrayLike = 1.0,
+        length_scale_bounds: Bounds = (1e-5, 1e5),
+        size: int = 1,
     ) -> None:
         self.length_scale = length_scale
         self.length_scale_bounds = length_scale_bounds
         self.size = size
 
-    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
-        groups = range(0, left.shape[1], self.size)
-        K, d_scale = np.zeros((2, len(left), len(right)))
-        for i in groups:
-            r2 = cdist(left[:, i : i + self.size], right[:, i : i + self.size], "sqeuclidean")
-            part = np.exp(-0.5 * r2) / len(groups)
-            K += part
-            if slope:  # r ~ 1 / length_scale
-                d_scale += part * r2
-        return K, d_scale[:, :, None]
+    def groups(self, n_features: int) -> list[slice]:
+        """Return the features of each function.
 
-    def _rows(self, X: ArrayLike) -> FloatArray:
-        rows = super()._rows(X)
+        Parameters
+        ----------
+        n_features : int
+            The number of features.
+
+        Returns
+        -------
+        groups : list of slices
+            One range of neighbouring features per function.
+        """
         if not isinstance(self.size, Integral) or self.size < 1:
             raise ValueError(f"size must be a whole number from 1 on, but is {self.size!r}.")
-        if rows.shape[1] % self.size:
+        if n_features % self.size:
             raise ValueError(
-                f"size is {self.size}, but X has {rows.shape[1]} features, which cannot be divided "
+                f"size is {self.size}, but X has {n_features} features, which cannot be divided "
                 "into groups of it. Give a size that divides their number, such as 1."
             )
-        return rows
+        return [slice(i, i + self.size) for i in range(0, n_features, self.size)]
+
+    def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
+        groups = self.groups(left.shape[1])
+        K = np.zeros((len(left), len(right)))
+        slopes = np.zeros((*K.shape, int(np.size(self.length_scale)) if slope else 0))
+        for g in groups:
+            r2 = cdist(left[:, g], right[:, g], "sqeuclidean")
+            part = np.exp(-0.5 * r2) / len(groups)
+            K += part
+            if not slope:
+                continue
+            if self.anisotropic:  # r ~ 1 / length_scale
+                slopes[:, :, g] = part[:, :, None] * (left[:, None, g] - right[None, :, g]) ** 2
+            else:
+                slopes[:, :, 0] += part * r2
+        return K, slopes
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(length_scale={self.length_scale:.3g}, size={self.size})"
+        return f"{type(self).__name__}(length_scale={_shown(self.length_scale)}, size={self.size})"
 
 
-class Exponential(_OneLengthScale):
-    r"""Exponential kernel of absolute differences: ``k = exp(-sum_d |x_d - x'_d| / length)``.
+class Exponential(_LengthScales):
+    r"""Exponential kernel of absolute differences: ``k = exp(-sum_d |x_d - x'_d| / length_d)``.
 
     It is the product of one exponential kernel per feature. Functions have kinks. This suits
-    steps, features with heavy tails, and features with few values, such as answers on a scale. All
-    features share one length scale, so standardise the inputs.
+    steps, features with heavy tails, and features with few values, such as answers on a scale.
+    Where all features share one length scale, standardise the inputs.
 
     Parameters
     ----------
-    length_scale : float, default=1.0
-        The sum of differences over which correlation falls to 1/e; some multiple of the number of
-        standardised features is a good start.
-    length_scale_bounds : pair of floats or "fixed", default=(1e-5, 1e5)
+    length_scale : float or array of shape (n_features,), default=1.0
+        The sum of differences over which correlation falls to 1/e, or that of each feature; some
+        multiple of the number of standardised features is a good start.
+    length_scale_bounds : pair of floats, array of shape (n_features, 2) or "fixed", \
+            default=(1e-5, 1e5)
         Bounds of the search for it; "fixed" keeps it as given.
 
     Examples
@@ -195,7 +236,9 @@ class Exponential(_OneLengthScale):
     """
 
     def __init__(
-        self, length_scale: float = 1.0, length_scale_bounds: Bounds = (1e-5, 1e5)
+        self,
+        length_scale: float | ArrayLike = 1.0,
+        length_scale_bounds: Bounds = (1e-5, 1e5),
     ) -> None:
         self.length_scale = length_scale
         self.length_scale_bounds = length_scale_bounds
@@ -203,10 +246,13 @@ class Exponential(_OneLengthScale):
     def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
         distance = cdist(left, right, "cityblock")
         K = np.exp(-distance)
-        return K, (K * distance)[:, :, None] if slope else None
+        if not slope:
+            return K, None
+        gaps = np.abs(left[:, None] - right) if self.anisotropic else distance[:, :, None]
+        return K, K[:, :, None] * gaps
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(length_scale={self.length_scale:.3g})"
+        return f"{type(self).__name__}(length_scale={_shown(self.length_scale)})"
 
 
 class _InnerProduct(_RowKernel):
@@ -281,11 +327,7 @@ class ARDLinear(_InnerProduct):
 
     def _rows(self, X: ArrayLike) -> FloatArray:
         rows, relevance = super()._rows(X), np.asarray(self.relevance, dtype=float)
-        if relevance.size not in (1, rows.shape[1]):
-            raise ValueError(
-                f"relevance has {relevance.size} values, but X has {rows.shape[1]} features. "
-                "Give one value per feature, or a single number for all of them."
-            )
+        _check_one_per_feature("relevance", relevance, rows)
         return rows * np.sqrt(relevance)
 
     def _values(self, left: FloatArray, right: FloatArray, slope: bool) -> _Values:
@@ -295,9 +337,7 @@ class ARDLinear(_InnerProduct):
         return K, left[:, np.newaxis] * right
 
     def __repr__(self) -> str:
-        values = [f"{value:.3g}" for value in np.ravel(self.relevance)]
-        shown = f"[{', '.join(values)}]" if self.anisotropic else values[0]
-        return f"{type(self).__name__}(relevance={shown})"
+        return f"{type(self).__name__}(relevance={_shown(self.relevance)})"
 
 
 class Correlation(_InnerProduct):

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.kernels import ARDLinear
+from ordinalgp.kernels import Additive, ARDLinear, Exponential
 
 
 def ard_weights(kernel: Any) -> FloatArray | None:
@@ -18,7 +18,7 @@ def ard_weights(kernel: Any) -> FloatArray | None:
     """
     if isinstance(kernel, ARDLinear) and kernel.anisotropic:
         return np.asarray(kernel.relevance, dtype=float)
-    if isinstance(kernel, RBF | Matern) and kernel.anisotropic:
+    if isinstance(kernel, RBF | Matern | Additive | Exponential) and kernel.anisotropic:
         return 1 / np.square(np.asarray(kernel.length_scale, dtype=float))
     parts = [getattr(kernel, name, None) for name in ("k1", "k2", "kernel")]
     found = (ard_weights(part) for part in parts if part is not None)

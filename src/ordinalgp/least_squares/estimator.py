@@ -11,7 +11,13 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.default_kernel import starting_kernel
-from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, check_search
+from ordinalgp.models.exact import (
+    ExactGP,
+    SearchOptions,
+    SearchSummary,
+    check_search,
+    with_noise_bounds,
+)
 from ordinalgp.models.training_rows import MergedRows, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
@@ -43,8 +49,14 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
-    decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
+    decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
+    hyperprior : prior object, default=None
+        Prior on the hyperparameters, whose log density the search adds to the objective. None is
+        flat. If the kernel has one length scale per feature, use
+        :class:`ordinalgp.hyperpriors.HyperPrior`.
+    noise_bounds : pair of floats, default=None
+        Range that the search may visit for ``noise_``, in ranks. None is (0.01, 1000).
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.
@@ -71,9 +83,11 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     noise_ : float
         Standard deviation of the ranks around the latent function.
     loo_log_score_ : float
-        Leave-one-out log score of the training rows, which the search minimises.
+        Leave-one-out log score of the training rows, which the search minimises if there is no
+        ``hyperprior``.
     objective_path_ : ndarray
-        Sum of the log probabilities at every evaluation of the winning search.
+        Sum of the log probabilities, plus the log density of the ``hyperprior``, at every
+        evaluation of the winning search.
     converged_ : bool
         Whether the search converged.
     n_iter_ : int
@@ -120,6 +134,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         *,
         categories: Any = None,
         decision: Any = "mode",
+        hyperprior: Any = None,
+        noise_bounds: Any = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 1,
         n_jobs: int | None = None,
@@ -129,6 +145,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         self.kernel = kernel
         self.categories = categories
         self.decision = decision
+        self.hyperprior = hyperprior
+        self.noise_bounds = noise_bounds
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.n_jobs = n_jobs
@@ -145,7 +163,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
             kernel = ConstantKernel(1.0, (1e-4, 1e4)) * kernel
         rows = merge_rows(X, levels.codes, weights, kernel)
         check_memory(len(rows.X))
-        task = _first_task(rows, kernel, len(levels.categories))
+        task = self._first_task(rows, kernel, len(levels.categories))
         options = SearchOptions.of(self, reporter(self.verbose))
         found = options.search(task, self._starts(task, options))
         value = task.evaluate(found.theta).value
@@ -154,6 +172,15 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         sites = task.sites()
         model = ExactGP(task, sites, rows.index, summary, task.posterior(sites))
         return Fitted(self._signature(levels), model)
+
+    def _first_task(self, rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
+        """The task at our start."""
+        mean = float(np.average(rows.codes, weights=rows.counts))
+        link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
+        likelihood = RankLikelihood(_START_NOISE * _spread(rows.codes, rows.counts), link)
+        likelihood = with_noise_bounds(likelihood, self.noise_bounds)
+        data = rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts
+        return LeastSquaresTask(*data, mean, hyperprior=self.hyperprior)
 
     def _starts(self, task: LeastSquaresTask, options: SearchOptions) -> list[FloatArray]:
         """Our start, the paper's, and random ones."""
@@ -169,7 +196,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         task, summary = model.task, model.summary
         self.kernel_, self.likelihood_, self.noise_ = task.kernel, task.link, task.likelihood.noise
         self.slope_, self.thresholds_ = 1.0 / task.link.noise, task.link.thresholds
-        self.loo_log_score_ = -summary.value / float(np.sum(task.counts))
+        self.loo_log_score_ = (task.log_prior - summary.value) / float(np.sum(task.counts))
         self.objective_path_ = summary.path
         self.converged_, self.n_iter_ = summary.converged, summary.n_iter
 
@@ -177,6 +204,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         self, theta: Any = None, eval_gradient: bool = False
     ) -> float | tuple[float, FloatArray]:
         """Objective of the search: the sum of log probabilities of left-out rows.
+
+        The log density of the ``hyperprior`` is added.
 
         Parameters
         ----------
@@ -189,23 +218,13 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         Returns
         -------
         value : float
-            Sum over the training rows.
+            Sum over the training rows, plus the log density of the ``hyperprior``.
         gradient : ndarray of shape (n_hyperparameters,)
             Only if ``eval_gradient`` is true.
         """
         check_is_fitted(self)
         value, gradient = self._result.model.evaluate(theta)
         return (value, gradient) if eval_gradient else value
-
-
-def _first_task(rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
-    """The task at our start."""
-    mean = float(np.average(rows.codes, weights=rows.counts))
-    link = OrdinalProbit.from_thresholds(np.arange(n_levels - 1) + 0.5, _START_NOISE)
-    likelihood = RankLikelihood(_START_NOISE * _spread(rows.codes, rows.counts), link)
-    return LeastSquaresTask(
-        rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts, mean
-    )
 
 
 def _spread(ranks: FloatArray | IntArray, counts: FloatArray) -> float:

@@ -5,8 +5,8 @@ probit links it to the levels; all parameters maximise the log probability of ea
 all the other rows. Leaving an observation out is taking one copy of its site from the posterior.
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -37,6 +37,9 @@ class RankLikelihood:
 
     noise: Annotated[float, Axes("", *POSITIVE)]
     link: OrdinalProbit
+    noise_bounds: tuple[float, float] = RANK_NOISE_BOUNDS
+    noise_place: ClassVar[int] = 0
+    noise_unit: ClassVar[float] = 1.0
 
     @property
     def theta(self) -> FloatArray:
@@ -46,11 +49,12 @@ class RankLikelihood:
     @property
     def bounds(self) -> FloatArray:
         """Search bounds of theta."""
-        return np.vstack([np.log(RANK_NOISE_BOUNDS), self.link.bounds])
+        return np.vstack([np.log(self.noise_bounds), self.link.bounds])
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same with other parameters."""
-        return type(self)(float(np.exp(theta[0])), self.link.clone_with_theta(theta[1:]))
+        link = self.link.clone_with_theta(theta[1:])
+        return replace(self, noise=float(np.exp(theta[0])), link=link)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,15 +122,12 @@ class LeastSquaresTask(ExactTask):
         var = np.maximum(A.apply((1.0 - q) / T) / kept, 0.0)
         return LeaveOneOut(Moments(mean, var), R, w, T, share, kept)
 
-    def evaluate(
-        self, theta: FloatArray, start: Any = None, workspace: Workspace | None = None
-    ) -> Step:
+    def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
         """Sum of log leave-one-out probabilities, eq. (11), with its gradient by the adjoint."""
-        task = self.at(theta)
-        K = kernel_matrix(task.kernel, self.X, workspace)
-        out = task.leave_out(K, workspace)
-        value, d_kernel, d_likelihood = task._adjoint(out, workspace)
-        slope = kernel_slope(task.kernel, self.X, UpperTriangle(d_kernel), K, workspace)
+        K = kernel_matrix(self.kernel, self.X, workspace)
+        out = self.leave_out(K, workspace)
+        value, d_kernel, d_likelihood = self._adjoint(out, workspace)
+        slope = kernel_slope(self.kernel, self.X, UpperTriangle(d_kernel), K, workspace)
         return Step(value, np.concatenate([slope, d_likelihood]), None)
 
     def _adjoint(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.validation.labels import class_positions, encode_levels
+from ordinalgp.validation.labels import class_positions, count_levels, encode_levels
 from ordinalgp.validation.weights import check_weights
 
 CHUNK_ROWS = 8192
@@ -65,12 +65,14 @@ Factory = Callable[[], Any]
 
 @dataclass(frozen=True, eq=False)
 class ChunkSummary:
-    """Number of rows, number of columns and labels of one chunk."""
+    """Number of rows and columns of one chunk, its labels and their weights."""
 
     n_rows: int
     width: int
     labels: NDArray[Any]
     """those that occur"""
+    counts: FloatArray
+    """total weight of the rows of each"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,8 @@ class ScannedRows:
     """rows of every chunk, none of empty ones"""
     categories: NDArray[Any]
     classes: NDArray[Any]
+    counts: FloatArray
+    """total weight of the rows of each level"""
     n_features: int
 
     @classmethod
@@ -101,7 +105,9 @@ class ScannedRows:
                 )
         levels = encode_levels(np.concatenate([part.labels for _, part in full]), categories)
         lengths = tuple(part.n_rows for part in found)
-        return cls(lengths, levels.categories, levels.classes, width, **more)
+        weights = np.concatenate([part.counts for _, part in full])
+        counts = count_levels(levels.codes, weights, len(levels.categories))
+        return cls(lengths, levels.categories, levels.classes, counts, width, **more)
 
     @property
     def n_rows(self) -> int:
@@ -136,8 +142,8 @@ def workers(n_jobs: int | None) -> Any:
 
 def inspect_chunk(part: Any, number: int, categories: Any) -> ChunkSummary:
     """Check a chunk; an unknown label is named with its row."""
-    X, y, _ = _read(part, number)
-    distinct = np.unique(y)
+    X, y, weights = _read(part, number)
+    distinct, inverse = np.unique(y, return_inverse=True)
     if categories is not None:
         unknown = distinct[class_positions(np.asarray(categories), distinct) < 0]
         if len(unknown):
@@ -146,7 +152,8 @@ def inspect_chunk(part: Any, number: int, categories: Any) -> ChunkSummary:
                 f"Chunk {number}, row {row}: the label {unknown[0]!r} is not one of the "
                 f"categories {list(categories)}. Add it to categories or correct the row."
             )
-    return ChunkSummary(len(X), X.shape[1], distinct)
+    counts = count_levels(inverse.ravel(), weights, len(distinct))
+    return ChunkSummary(len(X), X.shape[1], distinct, counts)
 
 
 def _read(part: Any, number: int) -> tuple[FloatArray, NDArray[Any], FloatArray]:

@@ -73,7 +73,9 @@ class InducedTask(Trainable):
     @classmethod
     def like(cls, model: Any, Z: FloatArray) -> Self:
         """The model of an exact task, or of a file, with inducing points and without rows."""
-        same = {name: getattr(model, name) for name in ("smoothing", "max_sweeps", "tol")}
+        same = {
+            name: getattr(model, name) for name in ("smoothing", "max_sweeps", "tol", "hyperprior")
+        }
         codes = np.empty(0, dtype=np.intp)
         return cls(Z[:0], model.kernel, model.likelihood, Z, codes, np.empty(0), **same)
 
@@ -96,11 +98,9 @@ class InducedTask(Trainable):
         stationary = self.smoothing == "cavity"
         return replace(self, tol=max(self.tol, SEARCH_TOL["ep evidence"])) if stationary else self
 
-    def evaluate(
-        self, theta: FloatArray, start: Start | None = None, workspace: Workspace | None = None
-    ) -> Step:
+    def step(self, start: Start | None = None, workspace: Workspace | None = None) -> Step:
         """Log evidence and its gradient."""
-        return self.at(theta).value_and_approximation(start)[0]
+        return self.value_and_approximation(start)[0]
 
     def value_and_approximation(self, start: Start | None = None) -> tuple[Step, Approximation]:
         """Log evidence and gradient here, and the approximation of the whitened values."""

@@ -271,6 +271,12 @@ class InducedPosterior:
         H = multiply_lower(self.inverse_factor, rows.A)
         return Moments(self.centre @ H, squared_length(H) + rows.residual)
 
+    def predict_covariance(self, K_cross: FloatArray, K_new: FloatArray) -> FloatArray:
+        """Joint latent covariance of new points."""
+        A = multiply_lower(self.inducing.inverse_factor, np.asarray(K_cross).T)
+        H = multiply_lower(self.inverse_factor, A)
+        return K_new - A.T @ A + H.T @ H
+
     def moved_from(self, other: "InducedPosterior") -> float:
         """Root mean square distance of the means, in this posterior's standard deviations."""
         move = self.factor.T @ (self.mean - other.mean)

@@ -25,6 +25,7 @@ from scipy.optimize import brentq
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.likelihoods import Thresholds
+from ordinalgp.core.search import Trainable
 from ordinalgp.many_rows.inducing import InducedPosterior, SweepSums
 
 _REACH = 0.5  # of log c in one step
@@ -122,6 +123,36 @@ class ShiftEvidence:
         return d, self.slope * d - 0.5 * self.curvature * d**2
 
 
+def with_prior(sums: SweepSums, task: Trainable) -> SweepSums:
+    """Add the prior on a task's hyperparameters to the sums, as if it were one more row.
+
+    Second derivatives are differences of slopes, as a prior has values and slopes only.
+    """
+    if task.hyperprior is None:
+        return sums
+    likelihood, p = task.likelihood, len(task.likelihood.theta)
+
+    def slopes(theta: FloatArray) -> FloatArray:
+        moved = likelihood.clone_with_theta(theta)
+        return task.hyperprior.log_density(task.kernel, moved)[1][-p:]  # type: ignore[union-attr]
+
+    at, steps = likelihood.theta, 1e-4 * np.eye(p)
+    gradient = slopes(at)
+    second = np.array([slopes(at - h) - slopes(at + h) for h in steps]) / 2e-4
+    values, vectors = np.linalg.eigh((second + second.T) / 2)
+    second = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    # log c moves log noise and log gaps by itself, the first threshold by as much as that is.
+    moves = np.column_stack([np.eye(p), np.where(np.arange(p) == 1, at, 1.0)])
+    first = np.array([second[1, 1] / likelihood.unit**2, -gradient[1] / likelihood.unit, 0.0])
+    return replace(
+        sums,
+        evidence=sums.evidence + task.log_prior,
+        slopes=sums.slopes + gradient @ moves,
+        information=sums.information + moves.T @ second @ moves,
+        totals=sums.totals + first,
+    )
+
+
 def likelihood_step(
     sums: SweepSums,
     likelihood: Thresholds,
@@ -142,24 +173,29 @@ def likelihood_step(
         offset, most = shift.best(max(likelihood.unit, likelihood.noise))
     moved = before.factor.T @ (after.mean - before.mean)
     slopes = sums.slopes + sums.coupling @ (moved + sums.pull)
-    gradient, slope = slopes[:-1], slopes[-1]
+    gradient = slopes[:-1]
     evidence = ScaleEvidence.of(after.shifted(offset * shift.weight))
     live = _live(gradient, sums, likelihood)
+    # Noise that its bound holds stays there while the rest grows.
+    turn = np.eye(len(slopes))
+    turn[0, -1] = 0.0 if live[0] else -1.0
+    slope, information = float(slopes @ turn[:, -1]), turn.T @ sums.information @ turn
     # Beside much noise the rows hardly tell the scale of noise and thresholds alone either.
     along = np.where(np.arange(len(gradient)) == 1, likelihood.theta, 1.0)[live]
-    F = sums.information[:-1, :-1][np.ix_(live, live)]
+    F = information[:-1, :-1][np.ix_(live, live)]
     F = F + evidence.determined * np.outer(along, along)
-    cross = sums.information[-1, :-1][live]
+    cross = information[-1, :-1][live]
     newton, follow = np.linalg.lstsq(F, np.column_stack([gradient[live], cross]), rcond=1e-10)[0].T
     if together:
         # Laplace's determinant changes with the mode, which moves by -2 cov(u) mean.
         slope -= cross @ newton + 2.0 * sums.pull @ (before.inverse_factor @ before.mean)
-        curvature = max(sums.information[-1, -1] - cross @ follow, 0.0)
+        curvature = max(information[-1, -1] - cross @ follow, 0.0)
         log_scale, more = _best_scale(evidence, slope, curvature)
     full = np.zeros((2, len(gradient)))
     full[:, live] = newton, newton - log_scale * follow
     alone, change = (_within(step, likelihood) for step in full)
     change[1] += offset / likelihood.unit
+    change[0] += turn[0, -1] * log_scale
     gain = 0.5 * abs(float(alone @ gradient)) + more + most
     return LikelihoodStep(change, offset, shift.weight, log_scale, gain)
 

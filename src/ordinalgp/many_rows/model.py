@@ -7,8 +7,11 @@ import numpy as np
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, Tagged
 from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
+from ordinalgp.models.base import NoLeaveOneOut
+from ordinalgp.models.effects import Reference
 from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.memory import check_memory
@@ -27,13 +30,15 @@ class InducedRecord:
     max_sweeps: Annotated[int, Axes(low=1)]
     tol: Annotated[float, Axes("", *POSITIVE)]
     summary: SearchSummary
+    hyperprior: Annotated[LogPrior, Tagged("hyperprior")] | None
 
     @classmethod
     def of(cls, model: "InducedGP") -> Self:
         """The record of a model."""
         task, posterior = model.task, model.posterior
         parts = task.kernel, task.likelihood, task.Z, posterior.precision, posterior.shift
-        return cls(*parts, task.smoothing, task.max_sweeps, float(task.tol), model.summary)
+        limits = task.smoothing, task.max_sweeps, float(task.tol)
+        return cls(*parts, *limits, model.summary, task.hyperprior)
 
     def restored(self) -> "InducedGP":
         """The model again, one factorisation later."""
@@ -71,10 +76,22 @@ class InducedGP(LatentModel):
         posterior = InducedPosterior.prior(inducing).given(rows, exact.sites, task.counts)
         return cls(InducedTask.like(task, task.X), posterior, exact.summary)
 
+    def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Joint posterior mean and covariance of new rows."""
+        cross = self.kernel(X, self.task.Z)
+        covariance = self.posterior.predict_covariance(cross, self.kernel(X))
+        return self.latent(X).mean, (covariance + covariance.T) / 2
+
+    @property
+    def reference(self) -> Reference:
+        """The inducing points, since files and chunks keep no rows."""
+        m = len(self.task.Z)
+        return Reference(self.task.Z, np.full(m, 1 / m))
+
     def left_out(self) -> Moments:
         """Latent moments of each row without itself, where they were kept."""
         if self.apart is None:
-            raise ValueError(
+            raise NoLeaveOneOut(
                 "Leave-one-out moments of the rows were not kept: the model was loaded from a "
                 "file, or its rows were read in chunks. Fit arrays in memory to have them."
             )

@@ -27,7 +27,7 @@ from ordinalgp.many_rows.inducing import (
     PosteriorView,
     SweepSums,
 )
-from ordinalgp.many_rows.likelihood_step import LikelihoodStep, likelihood_step
+from ordinalgp.many_rows.likelihood_step import LikelihoodStep, likelihood_step, with_prior
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SITE_COLUMNS, SiteStore, Slot
@@ -173,7 +173,7 @@ class PassState:
     promised: float = 0.0
     """nats that were to be gained by the step before"""
     values: tuple[float, ...] = ()
-    """the log evidence of every pass"""
+    """the objective at every pass"""
 
     @classmethod
     def read(cls, saved: dict[str, Any]) -> "PassState":
@@ -211,7 +211,7 @@ class PassResult:
 
     posterior: InducedPosterior
     value: float
-    """log evidence under the sites that the pass began with"""
+    """objective under the sites that the pass began with"""
     moved: float
     """movement of the posterior mean, in standard deviations"""
     step: LikelihoodStep
@@ -264,7 +264,7 @@ class PassRunner:
         likelihood, limits = task.likelihood, self.settings
         move = state.sites, state.offset, state.log_scale
         sweep = Sweep(posterior, likelihood, task.smoothing, *move, limits.chunk_rows)
-        sums = self.sweeps.run(sweep)
+        sums = with_prior(self.sweeps.run(sweep), task)
         new = posterior.after(sums)
         step = LikelihoodStep.none(len(likelihood.theta))
         if self.learn:  # the first pass had no sites whose scale and place could be judged
@@ -284,9 +284,10 @@ class PassRunner:
         return found.promise <= enough * n or still or idle
 
     def _save(self, task: InducedTask, posterior: InducedPosterior, state: PassState) -> None:
-        unit = getattr(task.likelihood, "unit", 1.0)
+        likelihood = task.likelihood
+        scale = {"unit": likelihood.unit, "noise_bounds": likelihood.noise_bounds or ()}
         found = {"precision": posterior.precision, "shift": posterior.shift}
-        self.store.save(theta=task.theta, unit=unit, Z=task.Z, **found, **asdict(state))
+        self.store.save(theta=task.theta, Z=task.Z, **scale, **found, **asdict(state))
 
     def _report(self, number: int, found: PassResult, seconds: float, done: bool) -> None:
         n, value = self.sweeps.rows.n_rows, float(found.value)

@@ -1,7 +1,7 @@
-"""Base classes of the classifiers: ordered labels in, decisions out."""
+"""Base classes of the classifiers: ordered labels in, decisions and intervals out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -11,16 +11,35 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import Kernel
-from sklearn.utils import column_or_1d
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _num_samples,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 
-from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
-from ordinalgp.decisions import decide
+from ordinalgp._typing import LABELS, POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp.decisions import decide, interval_scores, interval_threshold, intervals
+from ordinalgp.models.effects import Effects
 from ordinalgp.persistence import save, saved_as
-from ordinalgp.validation.labels import Levels, class_positions, encode_levels, levels_agree
-from ordinalgp.validation.options import allows_missing
+from ordinalgp.validation.labels import (
+    Levels,
+    class_positions,
+    count_levels,
+    encode_levels,
+    levels_agree,
+)
+from ordinalgp.validation.options import allows_missing, check_whole
 from ordinalgp.validation.weights import check_weights
+
+_MOST_CALIBRATION_ROWS = 200_000  # leave-one-out probabilities of more rows take much memory
+_MOST_SCORES = 2_000  # kept for intervals; their thresholds then err by 0.05 % of the rows
+
+
+class NoLeaveOneOut(ValueError):
+    """A model that does not keep the leave-one-out moments of its training rows."""
 
 
 @contextmanager
@@ -52,6 +71,7 @@ def learn_further(estimator: Any, X: Any, y: Any, sample_weight: Any, classes: A
             estimator._keep(estimator._with_rows(X, y, sample_weight))
         else:
             estimator._keep(estimator._learn(X, y, sample_weight, classes))
+            estimator._calibrate(y, sample_weight)
 
 
 @saved_as("labels.signature")
@@ -63,6 +83,8 @@ class Signature:
     """all levels in rank order"""
     classes: Annotated[NDArray[Any], Axes("k", kinds=LABELS)]
     """observed labels, sorted"""
+    counts: Annotated[FloatArray, Axes("r", 0.0, np.inf)]
+    """total weight of the training rows of each level"""
     n_features: int
     feature_names: Annotated[NDArray[Any], Axes("names", kinds="O")]
     """names of the features, or none"""
@@ -71,8 +93,29 @@ class Signature:
         """Raise ValueError unless the parts agree."""
         if not levels_agree(self.categories, self.classes):
             raise ValueError("categories and classes disagree")
+        if not self.counts.any():
+            raise ValueError("no level has rows")
         if len(self.feature_names) not in (0, self.n_features):
             raise ValueError("feature names and their number disagree")
+
+
+@saved_as("result.interval_scores")
+@dataclass(frozen=True, eq=False)
+class IntervalScores:
+    """Interval scores of the training rows, each predicted from the others, ascending."""
+
+    scores: Annotated[FloatArray, Axes("s", 0.0, 2.0)]
+    weights: Annotated[FloatArray, Axes("s", *POSITIVE)]
+    """number of rows with each score"""
+
+    @classmethod
+    def of(cls, scores: FloatArray, weights: FloatArray) -> Self:
+        """Scores in order; of very many, groups with their highest score."""
+        order = np.argsort(scores, kind="stable")
+        order = order[weights[order] > 0]
+        first = np.unique(np.linspace(0, len(order), _MOST_SCORES, endpoint=False).astype(np.intp))
+        last = np.append(first[1:], len(order)) - 1
+        return cls(scores[order][last], np.add.reduceat(weights[order], first))
 
 
 @saved_as("result.classifier")
@@ -82,6 +125,8 @@ class Fitted:
 
     signature: Signature
     model: Annotated[Any, Tagged("model")]
+    interval_scores: IntervalScores | None = None
+    """for calibrated intervals, where the model has leave-one-out probabilities"""
 
 
 class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -138,7 +183,11 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         with restore_on_error(self):
             self._check_parameters()
             self._keep(self._learn(X, y, sample_weight))
+            self._calibrate(y, sample_weight)
         return self
+
+    def _calibrate(self, y: Any, sample_weight: Any) -> None:
+        """Keep what intervals need of the rows of a fit: nothing without probabilities."""
 
     def _keep(self, result: Fitted) -> None:
         """Set everything that follows from a result: the one place where a fit leaves traces."""
@@ -189,7 +238,9 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Inputs, levels and weights of the rows of a fit."""
         X = self._check_inputs(X, reset=True, **inputs)
         levels = self._encode(X, y, classes)
-        return X, levels, check_weights(sample_weight, len(X), levels.codes)
+        weights = check_weights(sample_weight, len(X), levels.codes)
+        counts = count_levels(levels.codes, weights, len(levels.categories))
+        return X, replace(levels, counts=counts), weights
 
     def _check_later_rows(
         self, X: Any, y: Any, sample_weight: Any
@@ -207,12 +258,15 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _signature(self, levels: Levels) -> Signature:
         """Levels, and the features that were checked last."""
         names = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
-        return Signature(levels.categories, levels.classes, self.n_features_in_, names)
+        kinds = levels.categories, levels.classes, levels.counts
+        return Signature(*kinds, self.n_features_in_, names)
 
-    def _later_signature(self, codes: IntArray) -> Signature:
+    def _later_signature(self, codes: IntArray, weights: FloatArray) -> Signature:
         """The signature with the levels of later rows as well."""
         classes = np.unique(np.append(self.classes_, self.categories_[codes]))
-        return replace(self._result.signature, classes=classes)
+        counts = count_levels(codes, weights, len(self.categories_))
+        before = self._result.signature
+        return replace(before, classes=classes, counts=before.counts + counts)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the level of each row.
@@ -290,12 +344,12 @@ class OrdinalClassifier(LevelClassifier):
 
     def _encode(self, X: Any, y: Any, classes: Any = None) -> Levels:
         levels = super()._encode(X, y, classes)
-        decide(np.empty((0, len(levels.categories))), self.decision)
+        check_decision(self.decision, len(levels.categories))
         return levels
 
     def _check_for_levels(self, n_levels: int) -> None:
         super()._check_for_levels(n_levels)
-        decide(np.empty((0, n_levels)), self.decision)
+        check_decision(self.decision, n_levels)
 
     @available_if(lambda self: self._has_latent)
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
@@ -381,8 +435,157 @@ class OrdinalClassifier(LevelClassifier):
         proba = self._result.model.left_out_probabilities()
         return in_class_order(proba, self.categories_, self.classes_)
 
+    @available_if(lambda self: _may_have(self, "probability_draws"))
+    def sample_proba(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw probabilities of the levels from the posterior, jointly over rows.
+
+        :meth:`category_proba` is their mean. Their spread is the uncertainty about the
+        probabilities, and about any number computed from them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Query points.
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws. Equal seeds make draws that change smoothly with ``X``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_samples_X, n_categories)
+            Columns in the order of ``categories_``.
+        """
+        check_is_fitted(self)
+        check_whole("n_samples", n_samples, least=1)
+        X, rng = self._check_inputs(X, reset=False), check_random_state(random_state)
+        return np.asarray(self._result.model.probability_draws(X, n_samples, rng))
+
+    @available_if(lambda self: _may_have(self, "effects"))
+    def effects(self, X: Any, *, groups: Mapping[str, Sequence[int]] | None = None) -> Effects:
+        """Posterior of each feature's own function, for kernels with an additive part.
+
+        ``Additive``, ``ARDLinear`` and ``DotProduct`` kernels are sums over features; so is the
+        latent function, or a part of it. Each function is centred: it has mean zero over the
+        training rows, or over the inducing points of a model that has them. Its standard
+        deviation is that of the centred function.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows at whose values the functions are evaluated.
+        groups : mapping from str to sequences of int, default=None
+            Features whose functions are added, by the name of their sum; for example the 0/1
+            features of a nominal column. None has each feature by itself.
+
+        Returns
+        -------
+        Effects
+            ``mean`` and ``std`` of shape (n_samples, n_features), or one column per group,
+            ``constant`` and ``feature_names``.
+        """
+        check_is_fitted(self)
+        X = self._check_inputs(X, reset=False)
+        if groups is None:
+            names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(X.shape[1])])
+            groups = {str(name): [at] for at, name in enumerate(names)}
+        found: Effects = self._result.model.effects(X, groups)
+        return found
+
     def _predicted_ranks(self, X: Any) -> IntArray:
-        return decide(self.category_proba(X), self.decision)
+        return decide(self.category_proba(X), self.decision, self._result.signature.counts)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
+        """Predict a run of levels for each row that contains its level with some probability.
+
+        The run begins with the most probable level and grows by the more probable of its two
+        neighbours. With leave-one-out probabilities it stops where that would have given the
+        training rows the coverage; else where its own probability reaches the coverage.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Query points.
+        coverage : float, default=0.9
+            Share of rows, between 0 and 1, whose interval should contain their level.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lowest and highest label of each interval; both are inside. Every interval has the
+            most probable level, and a larger coverage never makes one narrower.
+
+        Notes
+        -----
+        The score of a training row is the probability of its run before its own level joins, with
+        the row left out. Levels join while their score is at most the ceil((n + 1) coverage)-th
+        smallest of the n scores, as in conformal prediction; with fewer scores the interval has
+        all levels. Weighted rows count as copies. There is no guarantee for finite samples: the
+        left-out predictions share the hyperparameters of all rows, and new rows must come from
+        the same source as the training rows. The coverage holds on average over rows, not for
+        every level or group. More than 200,000 training rows, rows read in chunks, and rows of
+        later calls of ``partial_fit`` are not calibrated: the probabilities are then trusted.
+        """
+        return self.interval_from_proba(self.category_proba(X), coverage)
+
+    def interval_from_proba(self, probabilities: Any, coverage: float = 0.9) -> NDArray[Any]:
+        """Intervals of :meth:`predict_interval` for known probabilities.
+
+        Parameters
+        ----------
+        probabilities : array-like of shape (n_samples, n_categories)
+            Probabilities from :meth:`category_proba`.
+        coverage : float, default=0.9
+            Share of rows, between 0 and 1, whose interval should contain their level.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lowest and highest label of each interval.
+        """
+        check_is_fitted(self)
+        known = self._result.interval_scores
+        threshold = nominal_threshold(coverage)
+        if known is not None and threshold < np.inf:
+            threshold = interval_threshold(known.scores, coverage, known.weights)
+        ranks = intervals(probabilities, threshold, self._result.signature.counts)
+        return self.categories_[np.column_stack(ranks)]
+
+    def _calibrate(self, y: Any, sample_weight: Any) -> None:
+        if not self._has_left_out or y is None or _num_samples(y) > _MOST_CALIBRATION_ROWS:
+            return
+        try:
+            proba = self.loo_proba()
+        except NoLeaveOneOut:
+            return
+        ranks = class_positions(self.categories_, self.classes_)
+        table = np.zeros((len(proba), len(self.categories_)))
+        table[:, ranks] = proba
+        codes = encode_levels(y, self.categories_).codes
+        scores = interval_scores(table, self._result.signature.counts)[np.arange(len(codes)), codes]
+        known = IntervalScores.of(scores, check_weights(sample_weight, len(codes)))
+        self._result = replace(self._result, interval_scores=known)
+
+
+def check_decision(rule: Any, n_levels: int) -> None:
+    """Raise unless a decision rule is right for so many levels."""
+    decide(np.empty((0, n_levels)), rule, np.ones(n_levels))
+
+
+def nominal_threshold(coverage: float) -> float:
+    """Threshold of runs that stop as soon as their own probability is at least the coverage."""
+    if not (isinstance(coverage, int | float | np.number) and 0 <= coverage <= 1):
+        raise ValueError(
+            f"coverage must be a number between 0 and 1, but is {coverage!r}. "
+            "Use 0.9 for intervals that contain the level of 9 in 10 rows."
+        )
+    return np.inf if coverage == 1 else float(np.nextafter(coverage, 0.0))
+
+
+def _may_have(classifier: Any, method: str) -> bool:
+    """Whether the fitted model, if there is one, has a method."""
+    fitted = classifier.__sklearn_is_fitted__()
+    return not fitted or hasattr(classifier._result.model, method)
 
 
 def in_class_order(

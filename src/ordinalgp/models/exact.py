@@ -1,7 +1,7 @@
 """Exact Gaussian process models: the search for hyperparameters, and its result."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
@@ -11,12 +11,22 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperprior import HyperPrior, LogPrior
 from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
+from ordinalgp.core.linalg import symmetric_root
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Identity, RowSelection
-from ordinalgp.core.search import ObjectiveName, Search, SearchResult, Task, perturbed
+from ordinalgp.core.search import (
+    LAPLACE_EXCESS,
+    ObjectiveName,
+    Search,
+    SearchResult,
+    Task,
+    perturbed,
+)
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
+from ordinalgp.models.effects import Effects, Reference, effects
 from ordinalgp.models.training_rows import RowIndex, merge_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Report
@@ -31,6 +41,7 @@ _START_NOISE = 0.3
 _PREDICT_BLOCK = 2**23  # numbers in one block of cross-covariances: 64 MB
 
 saved_as("sites")(Sites)
+saved_as("hyperprior.normal")(HyperPrior)
 saved_as("likelihood.probit")(OrdinalProbit)
 saved_as("likelihood.logit")(OrdinalLogit)
 saved_as("projection.identity")(Identity)
@@ -57,6 +68,19 @@ class SearchOptions(Search):
         rng = check_random_state(self.random_state)
         return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts)]
 
+    def maximise(self, task: Task, steps: int = 200, *, default: bool) -> tuple[Task, SearchResult]:
+        """Search the hyperparameters of a task, which may come back with narrower bounds."""
+        bounded, found = self.search_evidence(task, self.starts(task, default=default), steps)
+        if bounded is not task:
+            low = bounded.likelihood.noise_bounds[0] * bounded.likelihood.unit
+            warn_user(
+                "Laplace's evidence has a false maximum at small noise, where it exceeds EP's by "
+                f"{LAPLACE_EXCESS} or more per row. The search was repeated with a noise of at "
+                f"least {low:.3g}. Use inference='ep', or choose noise_bounds.",
+                UserWarning,
+            )
+        return bounded, found
+
 
 @dataclass(frozen=True, eq=False)
 class GPOptions:
@@ -70,6 +94,8 @@ class GPOptions:
     max_sweeps: int
     tol: float
     search: SearchOptions
+    hyperprior: LogPrior | None = None
+    noise_bounds: tuple[float, float] | None = None
     steps: int = 200
     """most steps of the search"""
 
@@ -89,8 +115,10 @@ class GPOptions:
         # Inputs of zero under a linear kernel have no variance; any scale will do for them.
         latent_var = float(np.mean(kernel.diag(rows.X))) or 1.0
         likelihood = self._starting_likelihood(observed, latent_var)
+        likelihood = with_noise_bounds(likelihood, self.noise_bounds)
         data = rows.X, kernel, likelihood, rows.projection, rows.codes, rows.counts
-        task = Task(*data, self.objective, self.max_sweeps, float(self.tol))
+        limits = self.objective, self.max_sweeps, float(self.tol)
+        task = Task(*data, *limits, hyperprior=self.hyperprior)
         return task, rows.index
 
     def _starting_likelihood(self, observed: FloatArray, latent_var: float) -> Any:
@@ -106,10 +134,9 @@ class GPOptions:
             )
         return self.likelihood
 
-    def search_task(self, task: Task) -> SearchResult:
-        """Search the hyperparameters of a task."""
-        starts = self.search.starts(task, default=self.kernel is None)
-        return self.search.search(task, starts, self.steps)
+    def search_task(self, task: Task) -> tuple[Task, SearchResult]:
+        """Search the hyperparameters of a task, which may come back with narrower bounds."""
+        return self.search.maximise(task, self.steps, default=self.kernel is None)
 
     def fit_exact(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -117,7 +144,39 @@ class GPOptions:
         """The exact model of some rows."""
         task, index = self.starting_task(X, codes, weights, n_levels)
         check_memory(len(task.X))
-        return ExactGP.infer(task, index, self.search_task(task))
+        task, found = self.search_task(task)
+        return ExactGP.infer(task, index, found)
+
+
+def with_noise_bounds(likelihood: Any, noise_bounds: Any) -> Any:
+    """The likelihood whose noise stays within bounds in the search; None: within its own.
+
+    Bounds are for the standard deviation of the noise in prior standard deviations of the latent
+    function at the start.
+    """
+    if noise_bounds is None:
+        return likelihood
+    if not hasattr(likelihood, "noise_bounds"):
+        raise TypeError(
+            "noise_bounds needs a threshold model, but likelihood is a "
+            f"{type(likelihood).__name__}. Use noise_bounds=None, or inherit from "
+            "ordinalgp.core.likelihoods.Thresholds."
+        )
+    scale = likelihood.noise_unit / getattr(likelihood, "unit", 1.0)
+    low, high = (scale * float(bound) for bound in noise_bounds)
+    return replace(likelihood, noise_bounds=(low, high))
+
+
+def check_noise_bounds(noise_bounds: Any) -> None:
+    """Raise ValueError unless these are None or two positive numbers, the lower one first."""
+    if noise_bounds is None:
+        return
+    pair = np.shape(noise_bounds) == (2,) and np.asarray(noise_bounds).dtype.kind in "iuf"
+    if not pair or not 0 < noise_bounds[0] <= noise_bounds[1] < np.inf:
+        raise ValueError(
+            "noise_bounds must be None or a pair of positive numbers, the lower one first, but is "
+            f"{noise_bounds!r}. Use for example (0.1, 10.0)."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +196,13 @@ def check_search(estimator: Any, words: Sequence[str] = ()) -> None:
     if estimator.optimizer is not None and not callable(estimator.optimizer):
         options.check_option("optimizer", estimator.optimizer, ("fmin_l_bfgs_b",))
     options.check_whole("n_restarts_optimizer", estimator.n_restarts_optimizer, least=0)
+    check_noise_bounds(estimator.noise_bounds)
+    prior = estimator.hyperprior
+    if prior is not None and (isinstance(prior, type) or not hasattr(prior, "log_density")):
+        raise TypeError(
+            "hyperprior must be None or an object with the method log_density(kernel, likelihood), "
+            f"but {prior!r:.80} was given. Use for example ordinalgp.hyperpriors.HyperPrior()."
+        )
 
 
 def check_likelihood(likelihood: Any) -> None:
@@ -201,6 +267,26 @@ class LatentModel(ABC):
         """Probability of every level at new rows, (n, r)."""
         found = self.latent(X)
         return np.asarray(self.likelihood.probabilities(found.mean, found.var))
+
+    @abstractmethod
+    def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Joint posterior mean and covariance of new rows, less the prior mean."""
+
+    def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
+        """Probabilities of the levels under ``n`` draws of the latent function, (n, rows, r)."""
+        # This root changes continuously with the covariance: equal seeds make similar draws.
+        root = symmetric_root(self.joint(X)[1])
+        f = self.latent(X).mean + rng.standard_normal((n, len(X))) @ root
+        return probabilities_along(self.likelihood, f)
+
+    @property
+    @abstractmethod
+    def reference(self) -> Reference:
+        """Rows over which the functions of features have mean zero."""
+
+    def effects(self, X: FloatArray, groups: Mapping[str, Sequence[int]]) -> Effects:
+        """Posterior of the own functions of groups of features."""
+        return effects(self, X, groups, self.reference)
 
     @abstractmethod
     def left_out(self) -> Moments:
@@ -284,6 +370,12 @@ class ExactGP(LatentModel):
         covariance = self.posterior.predict_covariance(cross, self.kernel(X))
         return cross @ self.posterior.weights, (covariance + covariance.T) / 2
 
+    @property
+    def reference(self) -> Reference:
+        """The training rows, as often as each counts."""
+        counts = self.task.projection.adjoint(self.task.counts)
+        return Reference(self.task.X, counts / counts.sum())
+
     def left_out(self) -> Moments:
         """Latent moments of every observation without one copy of itself."""
         return self.task.left_out(self.posterior, self.sites)
@@ -301,6 +393,24 @@ class ExactGP(LatentModel):
         unused = int(np.sum(self.rows.observation < 0))
         if self.rows.left_out.shape != (unused, n_features):
             raise ValueError("the rows that were left out disagree with the others")
+
+
+def probabilities_along(likelihood: Any, f: FloatArray) -> FloatArray:
+    """P(level | f) of many values, of the shape of ``f`` and one axis more.
+
+    Steps of 1/50 of the noise leave errors below 3e-5 between the points where it is evaluated.
+    """
+    low, span = float(f.min()), float(np.ptp(f))
+    steps = int(span / (0.02 * likelihood.noise)) + 1
+    if steps > f.size:
+        found = np.asarray(likelihood.probabilities(f.ravel(), np.zeros(f.size)))
+        return found.reshape(*f.shape, -1)
+    points = np.linspace(low, low + span, steps + 1)
+    table = np.asarray(likelihood.probabilities(points, np.zeros(len(points))))
+    place = (f - low) * (steps / (span or 1.0))
+    before = np.minimum(place.astype(np.intp), steps - 1)
+    share = (place - before)[..., None]
+    return (1 - share) * table[before] + share * table[before + 1]
 
 
 def check_rows(X: FloatArray, kernel: Any, n_features: int) -> None:

@@ -6,6 +6,7 @@ Levels differ in lightness and in marker, so that they differ in print and for c
 """
 
 from ordinalgp.plots.comparisons import ComparisonCurveDisplay, ComparisonDisplay, RankingDisplay
+from ordinalgp.plots.effects import EffectDisplay
 from ordinalgp.plots.hyperparameters import EvidenceDisplay, RelevanceDisplay
 from ordinalgp.plots.latent import (
     ContourDisplay,
@@ -13,7 +14,7 @@ from ordinalgp.plots.latent import (
     PosteriorDisplay,
     RelevanceVectorsDisplay,
 )
-from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay
+from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay, IntervalDisplay
 
 __all__ = [
     "CalibrationDisplay",
@@ -21,7 +22,9 @@ __all__ = [
     "ComparisonDisplay",
     "ConfusionDisplay",
     "ContourDisplay",
+    "EffectDisplay",
     "EvidenceDisplay",
+    "IntervalDisplay",
     "LatentDisplay",
     "PosteriorDisplay",
     "RankingDisplay",

@@ -85,6 +85,17 @@ def feature_names_of(X: Any, n: int, names: Any) -> list[str]:
     return [f"feature {i}" for i in range(n)] if names is None else [str(name) for name in names]
 
 
+def place_of(feature: Any, names: list[str]) -> int:
+    """Column of a feature that is given by name or number."""
+    if not isinstance(feature, str):
+        if not -len(names) <= int(feature) < len(names):
+            raise ValueError(f"There is no feature {feature}: they are 0 to {len(names) - 1}.")
+        return int(feature)
+    if feature not in names:
+        raise ValueError(f"features names {feature!r}, but the features are {', '.join(names)}.")
+    return names.index(feature)
+
+
 def percent(share: float) -> str:
     """Share as a whole percentage; a small one is not rounded to 0."""
     return f"{share:.0%}" if share >= 0.005 else "<1%"

@@ -56,7 +56,7 @@ class LatentSlice:
         check_whole("resolution", resolution, least=2)
         rows = base.rows_of(X)
         names = base.feature_names_of(X, rows.shape[1], feature_names)
-        columns = [_column(feature, names) for feature in features]
+        columns = [base.place_of(feature, names) for feature in features]
         axes = np.meshgrid(*(base.span(rows[:, place], resolution) for place in columns))
         grid = np.tile(np.median(rows, axis=0), (axes[0].size, 1))
         grid[:, columns] = np.column_stack([axis.ravel() for axis in axes])
@@ -78,17 +78,6 @@ def _codes_of(y: Any, categories: Any, n_rows: int) -> IntArray | None:
             f"y must have a level for each of the {n_rows} rows, but has {len(codes)}."
         )
     return codes
-
-
-def _column(feature: Any, names: list[str]) -> int:
-    """Column of a feature that is given by name or number."""
-    if not isinstance(feature, str):
-        if not -len(names) <= int(feature) < len(names):
-            raise ValueError(f"There is no feature {feature}: they are 0 to {len(names) - 1}.")
-        return int(feature)
-    if feature not in names:
-        raise ValueError(f"features names {feature!r}, but the features are {', '.join(names)}.")
-    return names.index(feature)
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""Plots of predictions beside the true levels: calibration and confusion."""
+"""Plots of predictions beside the true levels: calibration, confusion and intervals."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -253,3 +253,122 @@ class ConfusionDisplay(base.Display):
         off = [f"{base.percent(part)} off by {k}" for k, part in shares if k and part]
         told = ", ".join([f"{self.distances[0]:.0%} correct", *off])
         ax.set(xlabel=f"predicted level\n({told})", ylabel="true level")
+
+
+@dataclass(eq=False)
+class IntervalDisplay(base.Display):
+    """Intervals of levels: a bar per row, with its true level if that is known.
+
+    Rows are ordered by their interval, lowest first, and of many rows some are drawn. A dot is a
+    true level inside its interval, a cross one outside. The line below the plot gives the share of
+    all rows inside, and the mean number of levels per interval. Make it with
+    :meth:`from_estimator` or :meth:`from_intervals`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Axes and figure of the plot, set by :meth:`plot`.
+
+    Examples
+    --------
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.datasets import make_three_ranks
+    >>> from ordinalgp.plots import IntervalDisplay
+    >>> X, y = make_three_ranks(80, random_state=0)
+    >>> model = OrdinalGPClassifier().fit(X[:40], y[:40])
+    >>> display = IntervalDisplay.from_estimator(model, X[40:], y[40:], coverage=0.8)
+    >>> display.lower.shape, bool(display.inside > 0.7)
+    ((40,), True)
+    """
+
+    lower: IntArray
+    upper: IntArray
+    codes: IntArray | None
+    categories: NDArray[Any]
+    n_rows: int
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any = None,
+        *,
+        coverage: float = 0.9,
+        n_rows: int = 60,
+        ax: Any = None,
+    ) -> Self:
+        """Predict the intervals of rows.
+
+        Parameters
+        ----------
+        estimator : fitted estimator or pipeline
+            A classifier of ordered levels with ``predict_interval``.
+        X : array-like of shape (n_samples, n_features)
+            Rows that the estimator was not fitted to.
+        y : array-like of shape (n_samples,), default=None
+            Their levels, if known.
+        coverage : float, default=0.9
+            Share of rows whose interval should contain their level.
+        n_rows : int, default=60
+            Largest number of rows to draw.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        """
+        model, inputs = base.last_step(estimator, X)
+        intervals = model.predict_interval(inputs, coverage)
+        return cls.from_intervals(intervals, y, model_order(estimator), n_rows=n_rows, ax=ax)
+
+    @classmethod
+    def from_intervals(
+        cls, intervals: Any, y: Any, categories: Any, *, n_rows: int = 60, ax: Any = None
+    ) -> Self:
+        """Draw known intervals.
+
+        Parameters
+        ----------
+        intervals : array-like of shape (n_samples, 2)
+            Lowest and highest level of each row.
+        y : array-like of shape (n_samples,) or None
+            True levels, if known.
+        categories : sequence
+            Levels from lowest to highest.
+        n_rows : int, default=60
+            Largest number of rows to draw.
+        ax : matplotlib Axes, default=None
+            Axes to draw on; None makes a new figure.
+        """
+        check_whole("n_rows", n_rows, least=1)
+        order, ends = np.asarray(categories), np.asarray(intervals)
+        lower, upper = label_ranks(ends[:, 0], ends[:, 1], order)
+        codes = None if y is None else label_ranks(y, ends[:, 0], order)[0]
+        return cls(lower, upper, codes, order, n_rows).plot(ax=ax)
+
+    @property
+    def inside(self) -> float:
+        """Share of rows whose true level is inside; NaN if levels are not known."""
+        if self.codes is None:
+            return float("nan")
+        return float(np.mean((self.lower <= self.codes) & (self.codes <= self.upper)))
+
+    def _draw(self, ax: Any) -> None:
+        n, order = len(self.lower), np.lexsort((self.upper, self.lower + self.upper))
+        shown = order[np.unique(np.linspace(0, n - 1, min(n, self.n_rows)).astype(int))]
+        at, low, high = np.arange(len(shown)), self.lower[shown], self.upper[shown]
+        ax.bar(at, high - low + 0.7, 0.75, low - 0.35, color="#a6c8e4", zorder=2, label="interval")
+        if self.codes is not None:
+            true = self.codes[shown]
+            covered = (low <= true) & (true <= high)
+            marks = {"linestyle": "none", "zorder": 3}
+            inside, outside = ((at[rows], true[rows]) for rows in (covered, ~covered))
+            ax.plot(*inside, "o", ms=4, color="#14324d", label="true level", **marks)
+            ax.plot(*outside, "X", ms=8, color="#b3261e", mec="white", label="outside", **marks)
+        ax.set_yticks(range(len(self.categories)), [str(c) for c in self.categories.tolist()])
+        for edge in range(len(self.categories) - 1):
+            ax.axhline(edge + 0.5, color="0.85", lw=0.8, zorder=1)
+        told = f"{np.mean(self.upper - self.lower + 1):.2f} levels per interval"
+        told = told if self.codes is None else f"{base.percent(self.inside)} inside, {told}"
+        rows = f"{len(shown)} of {n} rows" if len(shown) < n else f"{n} rows"
+        ax.set(xlabel=f"{rows}, ordered by interval\n(all rows: {told})", ylabel="level", xticks=[])
+        ax.set(xlim=(-1, len(shown)), ylim=(-0.6, len(self.categories) - 0.4))
+        base.legend_beside(ax)

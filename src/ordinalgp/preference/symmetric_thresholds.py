@@ -38,6 +38,7 @@ class SymmetricThresholds:
     biased: bool = False
     free_noise: bool = True
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
+    noise_bounds: tuple[float, float] | None = None
 
     @classmethod
     def restored(cls, **saved: Any) -> Self:
@@ -66,6 +67,16 @@ class SymmetricThresholds:
         return cls(noise, steps, r, biased=biased, free_noise=free_noise, unit=unit)
 
     @property
+    def noise_place(self) -> int | None:
+        """Place of log noise in theta; None where it is kept."""
+        return 0 if self.free_noise else None
+
+    @property
+    def noise_unit(self) -> float:
+        """The noise whose standard deviation is that of a utility at the start."""
+        return float(np.sqrt(2)) * self.unit / (self.noise_factor * self.model.noise_sd)
+
+    @property
     def margins(self) -> FloatArray:
         """Thresholds without the bias, shape (n_levels - 1,)."""
         outward = np.cumsum(self.steps)
@@ -79,7 +90,8 @@ class SymmetricThresholds:
             h = len(self.steps)
             gaps = np.concatenate([gaps[: h - 1], 2 * self.steps[:1], gaps[h + 1 :]])
         first = -float(np.sum(self.steps)) - self.bias
-        return self.model(self.noise_factor * self.noise, first, gaps, self.unit)
+        noise = self.noise_factor * self.noise
+        return self.model(noise, first, gaps, self.unit, self.noise_bounds)
 
     @property
     def theta(self) -> FloatArray:

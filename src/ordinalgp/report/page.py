@@ -22,9 +22,10 @@ from ordinalgp.runtime.files import whole_file
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import Table, objects
 from ordinalgp.tables.encoding import NumberColumn
-from ordinalgp.tables.summary import RULE, SCORES, relevance, summarise
+from ordinalgp.tables.summary import ERRORS, RULE, SCORES, relevance, summarise
 
 _GRID_POINTS = 60  # along each axis of the contour
+_COVERAGE = 0.9  # of the intervals that are drawn
 
 
 def report_html(model: TableModel) -> str:
@@ -52,6 +53,7 @@ def report_html(model: TableModel) -> str:
         shown=[column.name for column in numbers],
         stepwise=hasattr(model.classifier_, "evidence_moves_"),
         scores=SCORES,
+        errors=ERRORS,
         rule=RULE,
         python=_python(model),
         version=ordinalgp.__version__,
@@ -161,6 +163,10 @@ def _leave_one_out(model: TableModel) -> Iterator[tuple[str, Figure]]:
     yield "calibration", Figure(alt.format("each level"), draw)
     cumulative = partial(draw, kind="cumulative")
     yield "cumulative", Figure(alt.format("each level or a lower one"), cumulative)
+    found = model.classifier_.interval_from_proba(p, _COVERAGE)
+    alt = f"Intervals of levels for a coverage of {_COVERAGE:.0%}, with the true levels."
+    bars = partial(plots.IntervalDisplay.from_intervals, found, y, levels)
+    yield "intervals", Figure(alt, bars)
 
 
 def _relevance(shares: dict[str, float]) -> Figure:

@@ -57,6 +57,13 @@ class SequentialOrdinalGP(OrdinalClassifier):
         Turns probabilities into a label: the most probable level (least zero-one error), the
         median (least absolute error), the level nearest the mean rank, or the least expected
         cost under ``cost[true, predicted]``.
+    hyperprior : prior object, default=None
+        Prior on the hyperparameters of every step, whose log density the search adds to the
+        evidence. None is flat. If the kernel has one length scale per feature, use
+        :class:`ordinalgp.hyperpriors.HyperPrior`.
+    noise_bounds : pair of floats, default=None
+        Range that the search may visit for the standard deviation of the noise, in prior standard
+        deviations of the latent function at the start of the search.
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters of each step; None keeps the kernel as given.
     n_restarts_optimizer : int, default=0
@@ -79,7 +86,7 @@ class SequentialOrdinalGP(OrdinalClassifier):
         ``high``, it asks whether the level is at least ``cut``. Its ``model`` is the Gaussian
         process, with ``kernel`` and ``likelihood``, or None if one side has no rows.
     log_marginal_likelihood_value_ : float
-        Log evidence, the sum over the steps.
+        Log evidence, the sum over the steps; with ``hyperprior`` its log density is included.
     converged_ : bool
         Whether inference and search converged in every step.
     n_iter_ : int
@@ -130,6 +137,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
         inducing: Any = "auto",
         categories: Any = None,
         decision: Any = "mode",
+        hyperprior: Any = None,
+        noise_bounds: tuple[float, float] | None = None,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_sweeps: int = 100,
@@ -145,6 +154,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
         self.inducing = inducing
         self.categories = categories
         self.decision = decision
+        self.hyperprior = hyperprior
+        self.noise_bounds = noise_bounds
         self.optimizer = optimizer
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_sweeps = max_sweeps
@@ -178,7 +189,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
         report = silent if effective_n_jobs(self.n_jobs) > 1 else reporter(self.verbose)
         search = exact.SearchOptions.of(self, report)
         parts = self.kernel, self.likelihood, objective_named(self.inference)
-        return exact.GPOptions(*parts, self.max_sweeps, self.tol, search)
+        prior = self.hyperprior, self.noise_bounds
+        return exact.GPOptions(*parts, self.max_sweeps, self.tol, search, *prior)
 
     def _run(self, fits: list[Any]) -> Iterator[Any]:
         """Results of all steps, each reported when it is there."""

@@ -81,6 +81,12 @@ class Step:
             return np.tile(_shares(self.weights), (len(X), 1))
         return self.model.probabilities(X)
 
+    def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
+        """The same under ``n`` draws of the latent function, (n, rows, 2)."""
+        if self.model is None:
+            return np.tile(self.probabilities(X), (n, 1, 1))
+        return self.model.probability_draws(X, n, rng)
+
     def left_out_probabilities(self, X: FloatArray, within: Any) -> FloatArray:
         """The same at the training rows; those ``within`` the step are left out of it."""
         proba = np.empty((len(X), 2))
@@ -110,12 +116,12 @@ def _shares(weights: FloatArray) -> FloatArray:
 def level_probabilities(
     steps: Sequence[Step], n_levels: int, sides: Iterator[FloatArray]
 ) -> FloatArray:
-    """Probability of every level, (n, r), from that of the sides of each step, (n, 2)."""
+    """Probability of every level, (..., r), from that of the sides of each step, (..., 2)."""
     proba: Any = 1.0
     for step, two in zip(steps, sides, strict=True):
-        factor = np.ones((len(two), n_levels))
-        factor[:, step.low : step.cut] = two[:, :1]
-        factor[:, step.cut : step.high] = two[:, 1:]
+        factor = np.ones((*two.shape[:-1], n_levels))
+        factor[..., step.low : step.cut] = two[..., :1]
+        factor[..., step.cut : step.high] = two[..., 1:]
         proba = proba * factor
     return np.asarray(proba)
 
@@ -137,6 +143,11 @@ class SequentialModel:
     def probabilities(self, X: FloatArray) -> FloatArray:
         """Probability of every level at new rows, (n, r)."""
         sides = (step.probabilities(X) for step in self.steps)
+        return level_probabilities(self.steps, self.n_levels, sides)
+
+    def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
+        """The same under ``n`` draws of the latent function of every step, (n, rows, r)."""
+        sides = (step.probability_draws(X, n, rng) for step in self.steps)
         return level_probabilities(self.steps, self.n_levels, sides)
 
     def left_out_probabilities(self) -> FloatArray:

@@ -127,7 +127,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
-    decision : {"mode", "median", "mean"} or array of shape (r, r), default="mode"
+    decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label; see :class:`OrdinalGPClassifier`.
     max_iter : int, default=100
         Largest number of rounds; each round scores all candidates once.
@@ -337,7 +337,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
             near = model.width_rows >= settings.coarse.n_rows and type(kernel) in kinds
             start = search.choose(rows, start, self._families, near=near)
         model = self._train(rows, seen + len(X), search, start, batch=False)
-        return Fitted(self._later_signature(codes), model)
+        return Fitted(self._later_signature(codes, weights), model)
 
     def _train(
         self, rows: NumberedRows, seen: int, search: WidthSearch, start: WidthChoice, *, batch: bool

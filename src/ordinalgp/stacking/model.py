@@ -31,6 +31,25 @@ class MixtureModel:
         parts = (w * model.category_proba(X) for w, model in zip(weights, self.models, strict=True))
         return np.asarray(sum(parts))
 
+    def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
+        """Draws of models by their weights, and of their probabilities, (n, rows, r).
+
+        Their mean is that of the mixture. They spread by as much as the models disagree, and by
+        what each model does not know. A model without draws has its probabilities.
+        """
+        weights = self.weights[self.weights > 0]
+        counts, seeds = (
+            rng.multinomial(n, weights / weights.sum()),
+            rng.randint(2**31, size=len(weights)),
+        )
+        found = []
+        for model, count, seed in zip(self.models, counts, seeds, strict=True):
+            if count and hasattr(model, "sample_proba"):
+                found.append(model.sample_proba(X, int(count), random_state=int(seed)))
+            elif count:
+                found.append(np.tile(model.category_proba(X), (count, 1, 1)))
+        return np.concatenate(found)
+
     def left_out_probabilities(self) -> FloatArray:
         """Probability of every level at each training row without itself, (n, r)."""
         if len(self.left_out) == 0:

@@ -278,6 +278,24 @@ class TableModel(BaseEstimator):
         features = self.encode(X)
         return self.classifier_.category_proba(features)
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
+        """Predict a run of levels for each row that contains its level with some probability.
+
+        Parameters
+        ----------
+        X : DataFrame, Table or dict of columns
+            The rows.
+        coverage : float, default=0.9
+            Share of rows, between 0 and 1, whose interval should contain their level.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Lowest and highest label of each interval; see the classifier's own method.
+        """
+        features = self.encode(X)
+        return self.classifier_.predict_interval(features, coverage)
+
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 

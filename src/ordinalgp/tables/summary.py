@@ -6,9 +6,10 @@ import numpy as np
 
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.decisions import decide
+from ordinalgp.decisions import RULES, decide
 from ordinalgp.kernels.relevance import relevance_shares
 from ordinalgp.tables.model import TableModel
+from ordinalgp.validation.labels import class_positions
 
 RULE = (
     "Numbers (mean ± standard deviation) are centred and scaled; a nominal column becomes one 0/1 "
@@ -23,6 +24,14 @@ SCORES = {
     "log_score": "log score",
 }
 """scores and their names; lower is better in all of them"""
+ERRORS = {
+    "zero_one_error": "error rate",
+    "absolute_error": "mean absolute error",
+    "macro_absolute_error": "mean absolute error, averaged over levels",
+}
+"""errors of decisions and their names"""
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
+"""nominal coverages of the intervals that are tried on known levels"""
 
 
 def scores(codes: IntArray, probabilities: FloatArray) -> dict[str, float]:
@@ -35,6 +44,38 @@ def scores(codes: IntArray, probabilities: FloatArray) -> dict[str, float]:
         "ranked_probability_score": metrics.ranked_probability_score(codes, probabilities, **order),
         "log_score": metrics.log_score(codes, probabilities, **order),
     }
+
+
+def decisions(model: TableModel, codes: IntArray, p: FloatArray) -> list[dict[str, Any]]:
+    """Errors of every decision rule on rows with known ranks."""
+    order = {"categories": np.arange(p.shape[1])}
+    chosen = {rule: decide(p, rule, model.level_counts_) for rule in RULES}
+    return [
+        {
+            "decision": rule,
+            "zero_one_error": metrics.zero_one_error(codes, ranks, **order),
+            "absolute_error": metrics.mean_absolute_error(codes, ranks, **order),
+            "macro_absolute_error": metrics.macro_mean_absolute_error(codes, ranks, **order),
+        }
+        for rule, ranks in chosen.items()
+    ]
+
+
+def interval_ranks(model: TableModel, p: FloatArray, coverage: float) -> IntArray:
+    """Ranks of the lowest and the highest level of each row's interval, (n, 2)."""
+    found = model.classifier_.interval_from_proba(p, coverage)
+    return class_positions(model.categories_, found.ravel()).reshape(found.shape)
+
+
+def intervals(model: TableModel, codes: IntArray, p: FloatArray) -> list[dict[str, float]]:
+    """Share of rows inside their intervals, and the mean number of levels, per coverage."""
+    told = []
+    for coverage in COVERAGES:
+        lower, upper = interval_ranks(model, p, coverage).T
+        inside = float(np.mean((lower <= codes) & (codes <= upper)))
+        levels = float(np.mean(upper - lower + 1))
+        told.append({"coverage": coverage, "inside": inside, "levels": levels})
+    return told
 
 
 def baseline(model: TableModel, n: int) -> FloatArray:
@@ -53,7 +94,7 @@ def relevance(model: TableModel) -> dict[str, float] | None:
 
 
 def summarise(model: TableModel) -> dict[str, Any]:
-    """Levels, thresholds, noise, columns and leave-one-out scores."""
+    """Levels, thresholds, noise, columns, and leave-one-out scores, decisions and intervals."""
     classifier, shares = model.classifier_, relevance(model)
     found = getattr(classifier, "log_marginal_likelihood_value_", None)
     return {
@@ -79,8 +120,7 @@ def summarise(model: TableModel) -> dict[str, Any]:
             }
             for column in model.encoder_.columns
         ],
-        "leave_one_out": _leave_one_out(model),
-    }
+    } | _leave_one_out(model)
 
 
 def _levels(model: TableModel) -> list[dict[str, Any]]:
@@ -93,8 +133,11 @@ def _levels(model: TableModel) -> list[dict[str, Any]]:
     ]
 
 
-def _leave_one_out(model: TableModel) -> dict[str, dict[str, float]] | None:
+def _leave_one_out(model: TableModel) -> dict[str, Any]:
+    """Scores, decisions and intervals of the left-out training rows, if there are any."""
     codes, p = model.codes_, model.loo_proba_
     if not len(p):
-        return None
-    return {"model": scores(codes, p), "baseline": scores(codes, baseline(model, len(p)))}
+        return {"leave_one_out": None, "decisions": None, "intervals": None}
+    both = {"model": scores(codes, p), "baseline": scores(codes, baseline(model, len(p)))}
+    rest = {"decisions": decisions(model, codes, p), "intervals": intervals(model, codes, p)}
+    return {"leave_one_out": both} | rest

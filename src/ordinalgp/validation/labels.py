@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
-from ordinalgp._typing import IntArray
+from ordinalgp._typing import FloatArray, IntArray
 
 _MIN_ROWS_TO_CALL_CONTINUOUS = 10
 
@@ -17,12 +17,19 @@ class Levels:
     """Labels as ranks: ``categories[codes]`` are the labels again.
 
     ``categories`` holds every level from lowest to highest, also those the data lack;
-    ``classes`` is ``np.unique(y)``; ``codes`` (n,) is each label's place in ``categories``.
+    ``classes`` is ``np.unique(y)``; ``codes`` (n,) is each label's place in ``categories``;
+    ``counts`` (r,) is how many rows have each level.
     """
 
     categories: NDArray[Any]
     classes: NDArray[Any]
     codes: IntArray
+    counts: FloatArray
+
+
+def count_levels(codes: IntArray, weights: FloatArray | None, n_levels: int) -> FloatArray:
+    """Total weight of the rows of each level, (r,); no weights are ones."""
+    return np.bincount(codes, weights, minlength=n_levels).astype(float)
 
 
 def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
@@ -40,7 +47,7 @@ def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
     ranked = classes if order is None else check_categories(order, classes)
     codes = class_positions(ranked, classes)[inverse]
     _reject_unknown(values, codes, ranked, name)
-    return Levels(ranked, classes, codes)
+    return Levels(ranked, classes, codes, count_levels(codes, None, len(ranked)))
 
 
 def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray:
