@@ -13,6 +13,7 @@ import numpy as np
 
 from ordinalgp._typing import Axes, FloatArray
 from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.exact import ExactGP
 from ordinalgp.persistence import saved_as
 
@@ -153,7 +154,7 @@ class SequentialModel:
     def left_out_probabilities(self) -> FloatArray:
         """Probability of every level at each training row without itself, (n, r)."""
         if len(self.left_out) == 0:
-            raise ValueError(
+            raise NoLeaveOneOut(
                 "Leave-one-out probabilities are kept up to 20,000 rows, but the model was fitted "
                 "on more. Fit fewer rows to have them."
             )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ordinalgp._typing import Axes, FloatArray, Tagged
+from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.persistence import saved_as
 
 
@@ -53,7 +54,7 @@ class MixtureModel:
     def left_out_probabilities(self) -> FloatArray:
         """Probability of every level at each training row without itself, (n, r)."""
         if len(self.left_out) == 0:
-            raise ValueError(
+            raise NoLeaveOneOut(
                 "Leave-one-out probabilities are kept up to 20,000 rows, but the mixture was "
                 "fitted on more. Fit fewer rows to have them."
             )
