@@ -28,11 +28,11 @@ class Inputs:
 
     centre: Annotated[FloatArray, Axes("d", *FINITE)]
     scale: Annotated[FloatArray, Axes("d", *POSITIVE)]
-    heavy: Annotated[IntArray, Axes("h", 0, "d")]
+    heavy: Annotated[IntArray, Axes("heavy", 0, "d")]
     """columns with heavy tails"""
-    knots: Annotated[FloatArray, Axes("h k", *FINITE)]
+    knots: Annotated[FloatArray, Axes("heavy knots", *FINITE)]
     """ascending standardised values of these columns"""
-    scores: Annotated[FloatArray, Axes("h k", *FINITE)]
+    scores: Annotated[FloatArray, Axes("heavy knots", *FINITE)]
     """normal scores of the knots"""
 
     @classmethod
