@@ -56,7 +56,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
     decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label: the most probable level (least zero-one error), the
         median (least absolute error), the least absolute error averaged over levels, the level
-        nearest the mean rank, or the least expected cost under ``cost[true, predicted]``.
+        nearest the mean rank, or the least expected cost under ``cost[true, predicted]``. With
+        "balanced" rare levels count as much as common ones; probabilities stay as they are.
     hyperprior : prior object, default=None
         Prior on the hyperparameters of every step, whose log density the search adds to the
         evidence. None is flat. If the kernel has one length scale per feature, use

@@ -40,7 +40,8 @@ class StackedOrdinalGP(OrdinalClassifier):
     decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default="mode"
         Turns probabilities into a label: the most probable level (least zero-one error), the
         median (least absolute error), the least absolute error averaged over levels, the level
-        nearest the mean rank, or the least expected cost under ``cost[true, predicted]``.
+        nearest the mean rank, or the least expected cost under ``cost[true, predicted]``. With
+        "balanced" rare levels count as much as common ones; probabilities stay as they are.
     n_jobs : int, default=None
         Number of models fitted in parallel by joblib.
     random_state : int, RandomState instance or None, default=None

@@ -26,9 +26,9 @@ class Inputs:
     ranks, interpolated between training values.
     """
 
-    centre: Annotated[FloatArray, Axes("columns", *FINITE)]
-    scale: Annotated[FloatArray, Axes("columns", *POSITIVE)]
-    heavy: Annotated[IntArray, Axes("heavy", 0, "columns")]
+    centre: Annotated[FloatArray, Axes("d", *FINITE)]
+    scale: Annotated[FloatArray, Axes("d", *POSITIVE)]
+    heavy: Annotated[IntArray, Axes("heavy", 0, "d")]
     """columns with heavy tails"""
     knots: Annotated[FloatArray, Axes("heavy knots", *FINITE)]
     """ascending standardised values of these columns"""

@@ -5,8 +5,9 @@
    to no weight are dropped. The others are fitted on all rows; their searches begin at the
    subset's hyperparameters and take few steps.
 3. Above ``exact_rows``, a subset of that many rows takes the place of all rows. Then models that
-   can use inducing points are fitted on all rows as well. Of both versions the one that predicts
-   other rows better is kept, and weights are those of the predictions of these rows.
+   can use inducing points are fitted on all rows as well; sequential ones up to ``kept_rows``. Of
+   both versions the one that predicts other rows better is kept, and weights are those of the
+   predictions of these rows.
 
 Equal rows are merged before rows are counted or drawn, so that weights equal copies.
 """
@@ -166,7 +167,7 @@ class Training:
         small = self._fitted_on(subset, subset)
         weights = self._weights(small, subset)
         small = [c for c, w in zip(small, weights, strict=True) if w >= limits.least_weight]
-        can = [c for c in small if getattr(c.model, "inducing", None) == "auto"]
+        can = [c for c in small if self._can_take(c.model, len(rows.X))]
         again = {each.name: self.models[each.name] for each in can}
         starts = {each.name: each.model for each in can}
         note = f" on all {len(rows.X)} rows"
@@ -194,6 +195,12 @@ class Training:
             left = [_left_out_of_all(c.model, self._seen(c.name, rows), at) for c in kept]
         flat = [Candidate(each.name, each.model.model, each.left_out) for each in kept]
         return self._mixture(flat, judge, rows, left)
+
+    def _can_take(self, model: Any, n_rows: int) -> bool:
+        """Whether a model can be fitted on so many rows, and leave each of them out."""
+        known = n_rows <= self.settings.kept_rows or not isinstance(model, SequentialOrdinalGP)
+        points = getattr(model, "inducing", None)
+        return known and isinstance(points, str) and points == "auto"
 
     def _mixture(
         self,
