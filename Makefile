@@ -83,13 +83,13 @@ PAPERS := $(ONE_THREAD) $(BIN)/python -m papers
 PAGES := --output papers/results --pages docs/results --jobs $(WORKERS)
 
 tables: $(VENV)/.dev  ## the papers' tables beside ours (resumable); pages in docs/results
-	for name in gpor-table2 gpor-table3 gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
+	for name in gpor-table2 gpor-table3 gpor-cells gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
 	    order-table1 order-figure2 collaborative-table1 isbor-table3 isbor-figure2; do \
 	    $(PAPERS) $$name $(PAGES) || exit 1; done
 
 peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[peers]"
-	$(PAPERS) peers $(PAGES)
+	for name in peers real-tables surveys tocuco; do $(PAPERS) $$name $(PAGES) || exit 1; done
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist

@@ -32,7 +32,7 @@ def main() -> None:
     for name, y in outcomes.items():
         for inference in ("ep", "laplace"):
             before, start = cholesky_seconds(N), time.process_time()
-            model = PreferenceGP(inference=inference).fit(X, pairs, y)
+            model = PreferenceGP("features", inference=inference).fit(X, pairs, y)
             seconds = time.process_time() - start
             unit = (before + cholesky_seconds(N)) / 2
             count = len(model.evidence_path_) + 1  # fit evaluates once more at the optimum

@@ -30,7 +30,7 @@ def sine() -> None:
     grid = np.linspace(-np.pi, np.pi, 100)[:, None]
     left.plot(grid, np.sin(grid), color="black", lw=3, alpha=0.2, label="sine")
     for k, style in zip((1, 5, 20, 30), (":", "-.", "--", "-"), strict=True):
-        u = PreferenceGP().fit(X, pairs[:k]).predict(grid)
+        u = PreferenceGP("features").fit(X, pairs[:k]).predict(grid)
         left.plot(grid, 2 * (u - u.min()) / np.ptp(u) - 1, style, color="black", label=f"k = {k}")
     left.set(xlabel="x", ylabel="utility, scaled to [-1, 1]")
     left.legend()
@@ -62,9 +62,9 @@ def learning() -> None:
     axes[0].set_title(f"Boston, {n} repetitions")
     records = read_records(RESULTS / "order-active.jsonl")
     lines = [
-        ("random", "default", "--", "0.5"),
-        ("information", "default", "-.", "tab:orange"),
-        ("prediction", "default", ":", "tab:blue"),
+        ("random", "features", "--", "0.5"),
+        ("information", "features", "-.", "tab:orange"),
+        ("prediction", "features", ":", "tab:blue"),
         ("prediction", "bounded", "-", "black"),
     ]
     for ax, name, title in zip(axes[1:], ("sine", "boston"), ("Sine", "Boston"), strict=True):
@@ -72,7 +72,7 @@ def learning() -> None:
             found = asking_curve(records, name, f"{model}-{strategy}")
             if found is not None:
                 sizes, error, count = found
-                label = strategy if model == "default" else f"{strategy}, {model}"
+                label = strategy if model == "features" else f"{strategy}, {model}"
                 ax.plot(sizes, 100 * error, style, color=color, label=label)
                 ax.set_title(f"{title}, {count} repetitions")
         ax.set(xlabel="comparisons", ylabel="wrong pairs (%)", ylim=(0, None))

@@ -10,7 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from papers import collaborative, gpor, intervals, isbor, order_relations, peers, plsor
+from papers import (
+    collaborative,
+    gpor,
+    intervals,
+    isbor,
+    order_relations,
+    peers,
+    plsor,
+    real_tables,
+    tocuco,
+)
 from papers.data import Home
 from papers.models import find_models
 from papers.pages import Page, to_terminal, write_page
@@ -18,7 +28,17 @@ from papers.runner import Cell, Experiment, Record, by_cell, read_records, run
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for module in (gpor, plsor, order_relations, collaborative, isbor, peers, intervals)
+    for module in (
+        gpor,
+        plsor,
+        order_relations,
+        collaborative,
+        isbor,
+        peers,
+        intervals,
+        real_tables,
+        tocuco,
+    )
     for experiment in module.EXPERIMENTS
 }
 _EXAMPLE = "python -m papers gpor-table2 --trials 3 --datasets diabetes,stocks --models map,ep"

@@ -211,6 +211,21 @@ def data_folder(data_home: Home = None) -> Path:
     return folder
 
 
+def read_survey(name: str, data_home: Home = None) -> dict[str, NDArray[Any]]:
+    """Read the columns of a survey from the folder ``surveys`` beside the data.
+
+    Columns of numbers are floats with nan for gaps; the others are texts with "" for gaps.
+    """
+    path = data_folder(data_home).parent / "surveys" / f"{name}.csv"
+    if not path.is_file():
+        raise DataUnavailableError(
+            f"The survey {name!r} was looked for in {path}, but is not there. Put the folder "
+            "surveys beside the folder of the data, which data_home or ORDINALGP_DATA names."
+        )
+    parsed = {key: (words, _as_numbers(words)) for key, words in _read_columns(path).items()}
+    return {key: words if numbers is None else numbers for key, (words, numbers) in parsed.items()}
+
+
 def _find_folder(data_home: Home) -> Path | None:
     given = data_home or os.environ.get("ORDINALGP_DATA")
     return Path(given) if given else BESIDE if (BESIDE / "datasets.json").is_file() else None

@@ -12,9 +12,10 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 from ordinalgp import (
@@ -73,6 +74,13 @@ def find_models(
 def seeded(estimator: Callable[..., Any], *arguments: Any, **options: Any) -> Build:
     """Build an estimator with these options and the seed as its ``random_state``."""
     return lambda seed, n_inputs: estimator(*arguments, random_state=seed, **options)
+
+
+def named(estimator: str) -> Build:
+    """Build an estimator of the library by its name, with the seed as its ``random_state``."""
+    return lambda seed, _: getattr(importlib.import_module("ordinalgp"), estimator)(
+        random_state=seed
+    )
 
 
 def skordinal(name: str, **options: Any) -> Any:
@@ -243,18 +251,52 @@ def _mord(seed: int, n_inputs: int) -> Any:
     return importlib.import_module("mord").LogisticAT(alpha=1.0)
 
 
+def _catboost(seed: int, n_inputs: int) -> Any:
+    """CatBoost with its defaults, on one thread and without files."""
+    make = importlib.import_module("catboost").CatBoostClassifier
+    return make(random_seed=seed, thread_count=1, verbose=False, allow_writing_files=False)
+
+
+class Forest:
+    """Random forest of 500 trees, scikit-learn's defaults otherwise, without zero probabilities.
+
+    The trees' share p of a level becomes (500 p + 1/r) / 501: one more tree that does not know.
+    """
+
+    classes_: IntArray
+
+    def __init__(self, seed: int, n_trees: int = 500) -> None:
+        self.forest = RandomForestClassifier(n_trees, random_state=seed)
+
+    def fit(self, X: FloatArray, y: IntArray) -> Self:
+        """Grow the trees."""
+        self.classes_ = self.forest.fit(X, y).classes_
+        return self
+
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Shares of the trees, and of one that gives all levels the same probability."""
+        shares: FloatArray = self.forest.predict_proba(X)
+        trees = self.forest.n_estimators
+        return (trees * shares + 1 / shares.shape[1]) / (trees + 1)
+
+
 _Sparse = SparseBayesOrdinalClassifier
 MODELS = {
     "map": Model("MAP", seeded(OrdinalGPClassifier, inference="laplace")),
     "ep": Model("EP", seeded(OrdinalGPClassifier)),
     "ep-bound": Model("EP, bound", seeded(OrdinalGPClassifier, objective="bound")),
     "plsor": Model("PLSOR", seeded(LeastSquaresOrdinalClassifier)),
+    "sequential": Model("sequential", named("SequentialOrdinalGP"), "ordinalgp.sequential"),
+    "stacked": Model("stacked", named("StackedOrdinalGP"), "ordinalgp.stacking"),
     "isbor": Model("ISBOR", seeded(_Sparse)),
     "isbor-auto": Model("ISBOR, functions by evidence", seeded(_Sparse, "auto")),
     "sbor": Model("SBOR", seeded(_Sparse, training="batch")),
     "svm": Model("SVM", lambda seed, _: SupportVectors("rbf", seed), "skordinal"),
     "sklearn-gpc": Model("scikit-learn GP", _gp_classifier),
     "sklearn-boosting": Model("scikit-learn boosting", seeded(HistGradientBoostingClassifier)),
+    "catboost": Model("CatBoost", _catboost, "catboost"),
+    "forest": Model("random forest", lambda seed, _: Forest(seed)),
+    "logistic": Model("multinomial logistic", seeded(LogisticRegression, max_iter=5000)),
     "statsmodels": Model("statsmodels probit", lambda *_: _OrderedProbit(), "statsmodels"),
     "mord": Model("mord LogisticAT", _mord, "mord"),
     "skordinal-nnpom": Model("skordinal NNPOM", _nnpom, "skordinal"),
@@ -269,4 +311,7 @@ MODELS = {
     "isvor": Model("ISVOR", _tuned(IncrementalOrdinalSVC(random_state=0), _COSTS)),
     "kdlor": Model("KDLOR", _tuned(KernelDiscriminantOrdinal(), _SINGULAR)),
 }
-OURS = ("map", "ep", "ep-bound", "plsor", "isbor", "isbor-auto", "sbor")
+OURS = (
+    *("map", "ep", "ep-bound", "plsor", "sequential", "stacked"),
+    *("isbor", "isbor-auto", "sbor"),
+)

@@ -1,6 +1,6 @@
 """Our models beside the libraries people might use instead."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy.special import ndtr
@@ -23,20 +23,22 @@ from papers.runner import (
     load_split,
 )
 from papers.statistics import (
+    PERCENT,
     Figure,
     average_ranks,
     figure,
     friedman_test,
     present,
     published,
+    ranks_among,
     score_table,
     select,
 )
 
 PEERS = (
-    *("ep", "map", "plsor", "isbor"),
-    *("sklearn-gpc", "sklearn-boosting", "statsmodels", "mord"),
-    *("skordinal-nnpom", "skordinal-svor"),
+    *("ep", "map", "plsor", "isbor", "sequential", "stacked"),
+    *("sklearn-gpc", "sklearn-boosting", "catboost", "forest"),
+    *("statsmodels", "mord", "skordinal-nnpom", "skordinal-svor"),
 )
 MEASURES = {
     "zero_one": "zero-one error, %",
@@ -48,7 +50,8 @@ _NOTE = (
     "Mean±standard deviation over the partitions run; the lowest mean is bold or starred. Everyone "
     "decides for the most probable level. Peers have their own defaults, a starting width like "
     "ours (the Gaussian process of scikit-learn), or widths and penalties from a grid by two-fold "
-    "cross-validation (skordinal)."
+    "cross-validation (skordinal). The random forest has 500 trees, and one more that gives all "
+    "levels the same probability, so that none is zero."
 )
 
 
@@ -57,11 +60,12 @@ def peers_page(records: Sequence[Record], experiment: Experiment) -> list[Part]:
     models = present(MODELS, records, "model")
     absent = [m for m in experiment.models if not MODELS[m].is_available and m not in models]
     parts: list[Part] = [_ranks(records, models, experiment)]
+    parts += _ranks_among_peers(records, models, experiment)
     for measure, title in MEASURES.items():
-        parts.append(_measure(records, measure, title, models, experiment))
+        parts.append(measure_table(records, measure, title, models, experiment))
     parts.append(_times(records, models, experiment))
     parts += _tests(records, models, experiment)
-    parts.append(_beaten(records, models, experiment))
+    parts.append(beaten(records, models, experiment))
     if absent:
         named = ", ".join(f"{MODELS[m].label} ({MODELS[m].needs})" for m in absent)
         parts.append(f"Not installed, and so not measured: {named}.")
@@ -98,19 +102,42 @@ def _ranks(records: Sequence[Record], models: Sequence[str], experiment: Experim
     return Table("Mean rank over the data sets", ["model", *MEASURES.values()], rows, note)
 
 
-def _measure(
+def _ranks_among_peers(
+    records: Sequence[Record], models: Sequence[str], experiment: Experiment
+) -> list[Part]:
+    """Mean rank of each of ours when the others of ours are left out."""
+    columns = {}
+    for measure in MEASURES:
+        named = _with(measure, records, models)
+        scores, sets = score_table(records, measure, named, experiment.datasets)
+        each = dict(zip(named, scores.T.tolist(), strict=True)) if sets else {}
+        ours = {m: each[m] for m in each if m in OURS}
+        columns[measure] = ranks_among(ours, {m: each[m] for m in each if m not in OURS})
+    rows = []
+    for model in (m for m in models if m in OURS):
+        ranks = [columns[measure].get(model) for measure in MEASURES]
+        rows.append(
+            entries(MODELS[model].label, *("–" if r is None else f"{r:.2f}" for r in ranks))
+        )
+    note = "The same, with one model of ours at a time among the other libraries."
+    title = "Mean rank of each of ours among the other libraries"
+    return [Table(title, ["model", *MEASURES.values()], rows, note)] if rows else []
+
+
+def measure_table(
     records: Sequence[Record],
     measure: str,
     title: str,
     models: Sequence[str],
     experiment: Experiment,
 ) -> Table:
+    """Mean of one measure, a row for each data set and a column for each model."""
     named = _with(measure, records, models)
     rows = []
     for dataset in present(experiment.datasets, records, "dataset"):
         found = [figure(select(records, dataset=dataset, model=m), measure) for m in named]
         n = max(f.n for f in found if f is not None)
-        digits = 1 if measure in ("zero_one", "absolute") else 3
+        digits = 1 if measure in PERCENT else 3
         shown = [
             mean_sd(f, bold=b, digits=digits)
             for f, b in zip(found, _best(found, digits), strict=True)
@@ -169,24 +196,34 @@ def _tests(records: Sequence[Record], models: Sequence[str], experiment: Experim
     return parts
 
 
-def _beaten(records: Sequence[Record], models: Sequence[str], experiment: Experiment) -> str:
-    """Every data set and measure where some peer's mean is below that of all of ours."""
+def beaten(
+    records: Sequence[Record],
+    models: Sequence[str],
+    experiment: Experiment,
+    measures: Mapping[str, str] = MEASURES,
+) -> str:
+    """Every data set and measure where some peer's mean is below ours.
+
+    Ours is the stacked model where it was run, else the best of all of ours.
+    """
+    mine = ["stacked"] if "stacked" in models else list(OURS)
+    who = "the stacked model" if "stacked" in models else "all of ours"
     lines = []
-    for measure, title in MEASURES.items():
+    for measure, title in measures.items():
         for dataset in present(experiment.datasets, records, "dataset"):
             means = {
                 m: f.mean
                 for m in models
                 if (f := figure(select(records, dataset=dataset, model=m), measure)) is not None
             }
-            ours = min((means[m] for m in OURS if m in means), default=np.inf)
+            ours = min((means[m] for m in mine if m in means), default=np.inf)
             better = {m: v for m, v in means.items() if m not in OURS and v < ours - 1e-9}
-            if better:
+            if better and np.isfinite(ours):
                 named = ", ".join(f"{MODELS[m].label} {v:.4g}" for m, v in sorted(better.items()))
                 lines.append(f"- {title}, {dataset}: {named}; the best of ours {ours:.4g}.")
-    head = "Where a peer's mean is better than that of all of ours:"
+    head = f"Where a peer's mean is better than that of {who}:"
     return (
-        "\n".join([head, "", *lines]) if lines else "No peer's mean is better than ours anywhere."
+        "\n".join([head, "", *lines]) if lines else f"No peer's mean is better than that of {who}."
     )
 
 

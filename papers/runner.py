@@ -279,7 +279,7 @@ def fit_and_score_split(
         **scores,
         "fit_seconds": round(seconds, 4),
         "partition": data.partition,
-        **_facts(getattr(model, "fitted", model)),  # a search keeps its estimator there
+        **facts(getattr(model, "fitted", model)),  # a search keeps its estimator there
     }
 
 
@@ -298,9 +298,7 @@ def score(model: Any, data: Split, levels: IntArray) -> Record:
         labels = np.asarray(model.predict(data.X_test))
         missing = dict.fromkeys(("absolute_median", "log_score", "rps"))
         return {**_errors(data.y_test, labels, levels), **missing}
-    # A level that was not in the training rows has probability zero.
-    proba = np.zeros((len(data.X_test), len(levels)))
-    proba[:, np.searchsorted(levels, model.classes_)] = model.predict_proba(data.X_test)
+    proba = probabilities(model, data.X_test, levels)
     mode, median = (levels[decide(proba, rule)] for rule in ("mode", "median"))
     by_median = metrics.mean_absolute_error(data.y_test, median, categories=levels)
     return {
@@ -309,6 +307,13 @@ def score(model: Any, data: Split, levels: IntArray) -> Record:
         "log_score": metrics.log_score(data.y_test, proba, categories=levels),
         "rps": metrics.ranked_probability_score(data.y_test, proba, categories=levels),
     }
+
+
+def probabilities(model: Any, X: FloatArray, levels: IntArray) -> FloatArray:
+    """Probability of each level; zero for a level that was not in the training rows."""
+    proba = np.zeros((len(X), len(levels)))
+    proba[:, np.searchsorted(levels, np.ravel(model.classes_))] = model.predict_proba(X)
+    return proba
 
 
 def _errors(y: IntArray, labels: Any, levels: IntArray) -> Record:
@@ -331,12 +336,15 @@ _FACTS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def _facts(model: Any) -> Record:
+def facts(model: Any) -> Record:
     """Facts that ours report about their fit."""
     ours = type(model).__module__.startswith("ordinalgp.")
     names = _FACTS if ours else ("log_marginal_likelihood_value_",)
     kept = [name for name in names if hasattr(model, name)]
     said = {_FACTS[name][0]: _FACTS[name][1](getattr(model, name)) for name in kept}
+    weights = getattr(model, "weights_", None)
+    if ours and isinstance(weights, Mapping):  # of a mixture, by name
+        said["weights"] = {name: round(float(weight), 4) for name, weight in weights.items()}
     return {k: v for k, v in said.items() if not (isinstance(v, float) and math.isnan(v))}
 
 

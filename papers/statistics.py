@@ -12,7 +12,7 @@ Rows of ``scores`` are data sets (or whatever is paired), columns are models, an
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -205,6 +205,34 @@ def average_ranks(scores: ArrayLike) -> FloatArray:
     """
     ranks: FloatArray = stats.rankdata(_checked(scores), axis=1).mean(axis=0)
     return ranks
+
+
+def ranks_among(
+    ours: Mapping[str, Sequence[float]], others: Mapping[str, Sequence[float]]
+) -> dict[str, float]:
+    """Mean rank of each of ours among the others, and of the others beside the first of ours.
+
+    Models of ours do not compete with each other: each is ranked with the others alone.
+
+    Parameters
+    ----------
+    ours, others : mapping from names to sequences of n_datasets numbers
+        Errors: lower is better.
+
+    Examples
+    --------
+    >>> from papers.statistics import ranks_among
+    >>> ours = {"new": [1.0, 5.0], "old": [2.5, 6.0]}
+    >>> ranks_among(ours, {"a": [2.0, 4.0], "b": [3.0, 7.0]})
+    {'new': 1.5, 'old': 2.0, 'a': 1.5, 'b': 3.0}
+    """
+    ranks: dict[str, float] = {}
+    beside: dict[str, float] = {}
+    for name, scores in ours.items():
+        found = average_ranks(np.column_stack([scores, *others.values()])).tolist()
+        ranks[name] = found[0]
+        beside = beside or dict(zip(others, found[1:], strict=True))
+    return ranks | beside
 
 
 def friedman_test(scores: ArrayLike, *, ties: Ties = "corrected") -> FriedmanTest:

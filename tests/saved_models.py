@@ -20,6 +20,7 @@ from ordinalgp import (
     PreferenceGP,
     SequentialOrdinalGP,
     SparseBayesOrdinalClassifier,
+    StackedOrdinalGP,
 )
 from ordinalgp.hyperpriors import HyperPrior
 from ordinalgp.kernels import ARDLinear
@@ -66,6 +67,11 @@ MODELS = {
         X, CODES
     ),
     "sequential": lambda: SequentialOrdinalGP(RBF(2.0), categories=LEVELS).fit(X, NAMES, CODES + 1),
+    "stacked": lambda: StackedOrdinalGP(
+        {"thresholds": _gp(RBF(2.0)), "no. 2": SequentialOrdinalGP(RBF(1.0), optimizer=None)},
+        categories=LEVELS,
+        random_state=0,
+    ).fit(X, NAMES),
     "least-squares": lambda: LeastSquaresOrdinalClassifier(RBF()).fit(X, CODES),
     "sparse": lambda: SparseBayesOrdinalClassifier(RBF(0.7), random_state=0).fit(X, CODES),
     "svc": lambda: OrdinalSVC(RBF(), categories=LEVELS).fit(X, NAMES),

@@ -246,7 +246,7 @@ def test_evaluate_scores_new_rows(run, tmp_path, files):
         assert_allclose(row["expected"], p[:, k].sum(), rtol=1e-9)
         assert row["observed_up_to"] == sum(t in LEVELS[: k + 1] for t in truth)
     _, out, _ = run("evaluate", "model.ogp", "test.csv", "--plots", "pictures")
-    assert "weighted kappa" in out
+    assert "Weighted kappa" in out
     assert {path.suffix for path in (tmp_path / "pictures").iterdir()} == {".png"}
 
 

@@ -61,6 +61,13 @@ def test_it_equals_the_python_api(run, tmp_path):
     assert [line.split(",")[1] for line in lines[1:]] == names[order].tolist()
 
 
+def test_a_kernel_of_the_features_alone(run):
+    _, out, _ = run("items.csv", "duels.csv", "--kernel", "rbf", "--json")
+    truth = ordinalgp.PreferenceGP("features", random_state=0).fit(features(), PAIRS)
+    told = [row["utility"] for row in json.loads(out)["ranking"]]
+    assert_allclose(told, sorted(truth.predict(features()), reverse=True), rtol=0, atol=1e-12)
+
+
 def test_without_features_and_with_grades(run, tmp_path):
     (tmp_path / "graded.csv").write_text(GRADED)
     grades = ["--outcome", "outcome", "--levels", "worse,same,better"]

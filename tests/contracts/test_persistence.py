@@ -40,6 +40,7 @@ from ordinalgp import (
     OrdinalGPClassifier,
     SequentialOrdinalGP,
     SparseBayesOrdinalClassifier,
+    StackedOrdinalGP,
     load,
 )
 from ordinalgp._typing import Axes, Plain, Tagged
@@ -68,6 +69,7 @@ def fixed(**options):
     return gp(RBF(2.0), optimizer=None, **options)
 
 
+UP = SequentialOrdinalGP(RBF(2.0), direction="up", optimizer=None)
 # name: (estimator, X, y, sample_weight, X_new)
 CASES = {
     "numbers": (gp(), X, CODES, None, X_NEW),
@@ -117,12 +119,13 @@ CASES = {
     ),
     "sequential": (SequentialOrdinalGP(), X, CODES, None, X_NEW),
     "sequential, words and weights": (
-        SequentialOrdinalGP(RBF(2.0), direction="up", optimizer=None, categories=LEVELS),
+        clone(UP).set_params(categories=LEVELS),
         FRAME.round(),
         NAMES,
         np.arange(24) % 4,
         FRAME[:5],
     ),
+    "mixture": (StackedOrdinalGP({"one": fixed(), "2, up": UP}), FRAME, CODES, None, FRAME[:5]),
     "Fortran order": (gp(RBF() + WhiteKernel()), np.asfortranarray(X), CODES, None, X_NEW),
 }
 
@@ -164,7 +167,7 @@ def assert_same(left, right, where=""):
         assert len(left) == len(right), where
         for i, (a, b) in enumerate(zip(left, right, strict=True)):
             assert_same(a, b, f"{where}[{i}]")
-    elif isinstance(left, sk.Kernel):
+    elif isinstance(left, sk.Kernel | BaseEstimator):
         assert_same(left.get_params(deep=False), right.get_params(deep=False), where)
     elif isinstance(left, dict):
         assert left.keys() == right.keys(), where
@@ -183,7 +186,7 @@ def objective_of(model):
 def assert_same_model(left, right, inputs):
     """Not one bit differs."""
     assert_same(left.get_params(deep=False), right.get_params(deep=False))
-    objects = ("likelihood_", "steps_")  # equal only in what they predict
+    objects = ("likelihood_", "steps_", "models_")  # equal only in what they predict
     public = [name for name in vars(left) if name.endswith("_") and name not in objects]
     assert public == [name for name in public if hasattr(right, name)]
     for name in public:

@@ -12,6 +12,7 @@ from ordinalgp import (
     OrdinalGPClassifier,
     OrdinalSVC,
     SequentialOrdinalGP,
+    StackedOrdinalGP,
 )
 from ordinalgp.datasets import make_product_ranks, make_ratings, make_three_ranks
 from ordinalgp.kernels import ARDLinear
@@ -24,6 +25,9 @@ MODELS = {
     "laplace": OrdinalGPClassifier(inference="laplace", optimizer=None),
     "points": OrdinalGPClassifier(inducing=5, optimizer=None),
     "sequential": SequentialOrdinalGP(optimizer=None),
+    "stacked": StackedOrdinalGP(
+        {"a": OrdinalGPClassifier(optimizer=None), "b": SequentialOrdinalGP(optimizer=None)}
+    ),
     "least squares": LeastSquaresOrdinalClassifier(optimizer=None),
     "svm": OrdinalSVC(),
     "incremental svm": IncrementalOrdinalSVC(random_state=0),

@@ -5,6 +5,7 @@ import itertools
 import logging
 import tracemalloc
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -24,7 +25,7 @@ from sklearn.gaussian_process.kernels import (
 
 from ordinalgp import kernels as ours
 from ordinalgp.core.kernel_gradient import contract
-from ordinalgp.core.kernel_matrix import kernel_matrix
+from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
 from ordinalgp.kernels import ARDLinear, Correlation, Independent
 
 H = 1e-5
@@ -90,10 +91,15 @@ def inputs(name):
         X += 1e5
     elif name == "scales":
         X *= [1e-4, 1.0, 1e4]
+    elif name == "answers":  # many rows, of which two columns have few values
+        X = np.column_stack([rng.normal(size=80), rng.integers(0, 5, 80), rng.integers(0, 2, 80)])
+    elif name == "one column":
+        X = X[:, :1]
     return X
 
 
 INPUTS = ["plain", "n<d", "wide", "constant column", "duplicated rows", "offset"]
+INPUTS += ["answers", "one column"]
 
 
 def each(X, leave_out=()):
@@ -191,13 +197,18 @@ def extreme(name):
         X[15:, 1] += 1e8
     elif name == "far offset":
         X[:, 1] = np.round(X[:, 1], 3) + 1e9
+    elif name == "many jittered duplicates":
+        X = X[np.arange(90) % 30] + 1e-6 * np.random.default_rng(3).normal(size=(90, 3))
     elif name == "jittered duplicates":
         X[15:] = X[:15] + 1e-9 * np.random.default_rng(3).normal(size=(15, 3))
     return X
 
 
-@pytest.mark.parametrize("name", ["outlier", "two clusters", "jittered duplicates", "far offset"])
-@pytest.mark.parametrize("family", [RBF, Matern, "exponential"])
+EXTREMES = ["outlier", "two clusters", "jittered duplicates", "far offset"]
+
+
+@pytest.mark.parametrize("name", [*EXTREMES, "many jittered duplicates"])
+@pytest.mark.parametrize("family", [RBF, Matern, "exponential", ours.Additive, ours.Exponential])
 def test_extreme_inputs_keep_their_gradient(name, family):
     X = extreme(name)
     upstream = symmetric(len(X))
@@ -207,6 +218,26 @@ def test_extreme_inputs_keep_their_gradient(name, family):
         expected = by_eval_gradient(kernel, X, upstream)
         found = contract(kernel, X, upstream)
         assert_allclose(found, expected, rtol=rtol, atol=rtol, err_msg=str(scale))
+
+
+@pytest.mark.parametrize("close", [1e-9, 1e-6, 1e-4, 1e-2, 3e-2, 0.1])
+@pytest.mark.parametrize("nu", [0.5, 1.5])
+def test_close_rows_with_many_digits(nu, close):
+    """Each slope against sums over pairs with 40 digits, mostly of rows that nearly coincide."""
+    rng = np.random.default_rng(4)
+    centres = np.repeat([[0.0, 0.0], [30.0, 4.0], [-20.0, -3.0]], 8, axis=0)
+    X = centres + close * rng.normal(size=(24, 2))
+    upstream, scales = symmetric(24), [0.7, 1.5]
+    with mpmath.workdps(40):
+        expected = [mpmath.mpf(0)] * 2
+        for i, j in itertools.permutations(range(24), 2):
+            gap = [(mpmath.mpf(X[i, k]) - mpmath.mpf(X[j, k])) / scales[k] for k in (0, 1)]
+            r = mpmath.sqrt(sum(each**2 for each in gap))
+            w = mpmath.exp(-r) / r if nu == 0.5 else 3 * mpmath.exp(-mpmath.sqrt(3) * r)
+            expected = [expected[k] + upstream[i, j] * w * gap[k] ** 2 for k in (0, 1)]
+    found = contract(Matern(scales, nu=nu), X, upstream)
+    rounding = 1e-14 / close  # of X / length_scale, in relation to differences
+    assert_allclose(found, np.array(expected, dtype=float), rtol=1e-11 + 10 * rounding)
 
 
 @pytest.mark.parametrize("kernel", [RBF([1.0, 2.0]), Matern([1.0, 2.0], nu=1.5)])
@@ -238,18 +269,59 @@ def test_quadratic_near_its_gaussian_limit():
 
 @pytest.mark.parametrize("k", ["rbf", "rbf-ard", "scaled", "quadratic", "matern-ard-1.5"])
 def test_a_huge_column_stays_finite(k):
-    X = inputs("plain")
+    check_a_huge_column(k, inputs("plain"))
+
+
+@pytest.mark.parametrize("k", ["additive-ard", "exponential-ard", "additive-and-rough"])
+@pytest.mark.parametrize("x", ["plain", "answers"])
+def test_a_huge_column_of_many_or_few_values_stays_finite(k, x):
+    check_a_huge_column(k, inputs(x))
+
+
+def check_a_huge_column(k, X):
     X[:, 2] *= 1e200
     assert np.isfinite(kernel_matrix(kernels(3)[k], X)).all()
     assert np.isfinite(contract(kernels(3)[k], X, symmetric(len(X)))).all()
 
 
-@pytest.mark.parametrize("kernel", [RBF(np.ones(500)), Matern(np.ones(500), nu=2.5)])
+@pytest.mark.parametrize("few", [False, True])
+def test_more_rows_than_a_tile(few):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(650, 2))
+    if few:
+        X[:, 1] = X[:, 1].round()
+    upstream = symmetric(len(X))
+    for k in ("additive-and-rough", "many-parts", "rbf", "quadratic"):
+        kernel = kernels(2)[k]
+        assert_allclose(kernel_matrix(kernel, X), kernel(X), rtol=1e-12, err_msg=k)
+        expected = by_eval_gradient(kernel, X, upstream)
+        assert_close(contract(kernel, X, upstream), expected, 1e-9, k)
+        assert_allclose(cross_covariance(kernel, X[:70], X), kernel(X[:70], X), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        RBF(np.ones(500)),
+        Matern(np.ones(500), nu=2.5),
+        Matern(np.ones(500), nu=0.5) + 2.0 * ours.Additive(np.ones(500)),
+        ours.Exponential(np.full(500, 50.0)),
+    ],
+)
 def test_memory_is_a_few_matrices(kernel):
     n, d = 400, 500
     X = np.random.default_rng(0).normal(size=(n, d)) / 10
     upstream = symmetric(n)
     assert peak_bytes(contract, kernel, X, upstream) < 20 * n * n * 8 < n * n * d * 8 / 20
+    assert peak_bytes(cross_covariance, kernel, X, X) < 20 * n * n * 8
+
+
+def test_memory_with_answers():
+    """Indicators of distinct values take a few numbers per cell."""
+    n, d = 400, 100
+    X = np.random.default_rng(0).integers(0, 5, size=(n, d)).astype(float)
+    kernel = ours.Additive(np.ones(d)) + ours.Exponential(np.full(d, 50.0))
+    assert peak_bytes(contract, kernel, X, symmetric(n)) < 20 * n * n * 8 < n * n * d * 8 / 4
 
 
 def test_memory_with_many_features():
@@ -280,6 +352,16 @@ def test_kernel_matrix_is_the_kernel(x):
         atol = 1e-13 if "0.3" in k else 1e-300
         assert_allclose(K, kernel(X), rtol=1e-10, atol=atol, err_msg=k)
         assert_array_equal(K, K.T, err_msg=k)
+
+
+@pytest.mark.parametrize("x", [*INPUTS, "scales", "one row", "identical rows"])
+def test_cross_covariance_is_the_kernel_between_two_sets(x):
+    X = inputs(x)
+    Z = np.concatenate([X[:2], X[:3] + 0.1 * X.std(axis=0)])
+    for k, kernel in each(X):
+        K = cross_covariance(kernel, Z, X)
+        assert K.dtype == float
+        assert_allclose(K, kernel(Z, X), rtol=1e-9, atol=1e-13, err_msg=k)
 
 
 @pytest.mark.parametrize("change", ["none", "offset", "outlier", "scales", "duplicates"])

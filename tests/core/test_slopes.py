@@ -40,3 +40,13 @@ def test_sums_over_a_block_of_the_upper_triangle(case, i):
     j = min(i + 64, N)
     block = np.triu(symmetric(5))[i:j, i:]
     assert make().meet(i, block) == pytest.approx(np.sum(expected[i:j, i:] * block), rel=1e-12)
+
+
+@pytest.mark.parametrize("case", cases())
+def test_strips_hold_every_pair_once(case):
+    make, expected = cases()[case]
+    other, total = symmetric(6), 0.0
+    for rows, strip in make().strips():
+        assert strip.shape == (rows.stop - rows.start, N - rows.start)
+        total += np.sum(strip * other[rows, rows.start :])
+    assert total == pytest.approx(np.sum(expected * other), rel=1e-11)

@@ -81,7 +81,7 @@ def test_noise_of_items_is_the_same_in_every_comparison():
 
 
 def asked(strategy: str, path: list[list[float]], seed: int = 1) -> dict:
-    return Cell("sine", 0, seed, f"default-{strategy}")._asdict() | {"path": path}
+    return Cell("sine", 0, seed, f"features-{strategy}")._asdict() | {"path": path}
 
 
 def test_savings_are_read_from_the_mean_curves():
@@ -153,7 +153,7 @@ def test_names_of_kernels_are_sums_of_their_terms():
 
 
 def test_asking_goes_on_until_the_plan_is_done():
-    found = order.compute_active(Cell("sine", 0, 1, "default-random"))
+    found = order.compute_active(Cell("sine", 0, 1, "features-random"))
     sizes, errors = np.transpose(found["path"])
     assert_array_equal(sizes, range(6, 61, 6))
     assert errors[-1] < errors[0]

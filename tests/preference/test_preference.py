@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_array_less
 from scipy import sparse
 from scipy.stats import multivariate_normal, norm
 from sklearn.base import clone
@@ -87,11 +87,11 @@ def random_problem(seed):
 
 @pytest.fixture(scope="module")
 def exact_comparison():
-    """Errors of log evidence and of the probability of one more comparison, 40 problems."""
+    """Noise, and errors of log evidence and of the probability of one more comparison."""
     rows = []
     for seed in range(40):
         kernel, noise, points, pairs, codes, levels = random_problem(seed)
-        errors = []
+        errors = [noise]
         for inference in ("ep", "laplace"):
             model = fixed(kernel, noise=noise, levels=levels, inference=inference)
             # The last comparison is predicted from the others, if these are not all ties.
@@ -109,15 +109,19 @@ def exact_comparison():
 
 
 def test_ep_against_exact_orthant_probabilities(exact_comparison):
-    evidence, proba, *_ = exact_comparison.T
+    """The noise smooths the cuts that EP replaces by normal factors: its errors fall with it.
+
+    The bounds were set by 320 problems; the errors of 160 others were at most two thirds of them.
+    """
+    noise, evidence, proba, *_ = exact_comparison.T
     assert np.median(evidence) < 0.01
-    assert evidence.max() < 0.2
+    assert_array_less(evidence, np.minimum(0.35, 0.02 / noise**2))
     assert np.median(proba) < 0.002
-    assert proba.max() < 0.03
+    assert_array_less(proba, np.minimum(0.08, 0.012 / noise))
 
 
 def test_laplace_is_near_and_ep_is_nearer(exact_comparison):
-    ep, _, laplace, proba = exact_comparison.T
+    _, ep, _, laplace, proba = exact_comparison.T
     assert np.median(laplace) < 0.2
     assert np.median(proba) < 0.02
     assert np.median(ep) < np.median(laplace) / 3
@@ -357,13 +361,82 @@ def test_the_start_does_not_matter_much():
 
 def test_the_papers_parameters_are_the_same_model():
     """gamma in front of the kernel with noise 1, as in section 3 of the paper."""
-    free = PreferenceGP().fit(X, PAIRS, WINS)
+    free = PreferenceGP("features").fit(X, PAIRS, WINS)
     paper = PreferenceGP(ConstantKernel(1.0) * RBF(np.sqrt(2)), noise=1.0).fit(X, PAIRS, WINS)
     gamma = paper.kernel_.k1.constant_value
     assert_allclose(free.noise_, gamma**-0.5, rtol=0.05)
     assert_allclose(
         free.log_marginal_likelihood_value_, paper.log_marginal_likelihood_value_, atol=1e-4
     )
+
+
+# ---------------------------------------------------------------- values of the items' own
+
+
+def gaussian(A, B, length):
+    """The Gaussian kernel, by its definition."""
+    return np.exp(-0.5 * np.sum((A[:, None] - B) ** 2, axis=2) / length**2)
+
+
+def own_and_length(model):
+    """Variance of own values and length scale of the default kernel."""
+    return model.kernel_.k1.k1.constant_value, model.kernel_.k2.length_scale
+
+
+@pytest.mark.parametrize("noise", [1.0, 2.0])
+def test_the_default_prior_has_a_value_of_each_items_own(noise):
+    """The evidence of the default is the exact one of a prior that is written out."""
+    rng = np.random.default_rng(2)
+    pairs = np.array([rng.choice(12, 2, replace=False) for _ in range(6)])
+    model = fixed(noise=noise).fit(X, pairs)
+    own, length = own_and_length(model)
+    A = np.eye(12)[pairs[:, 0]] - np.eye(12)[pairs[:, 1]]
+    prior = gaussian(X, X, length) + own * np.eye(12)
+    noisy = A @ prior @ A.T + 2 * noise**2 * np.eye(6)
+    truth = multivariate_normal.logcdf(np.zeros(6), np.zeros(6), noisy)
+    without = multivariate_normal.logcdf(np.zeros(6), np.zeros(6), noisy - own * A @ A.T)
+    assert_allclose(model.log_marginal_likelihood(), truth, atol=abs(truth - without) / 10)
+
+
+def test_known_items_have_their_own_values_and_new_ones_do_not(fitted):
+    """New items follow from the posterior of the known ones, by the rules of normal variables."""
+    own, length = own_and_length(fitted)
+    new = np.vstack([X[:2] + 1e-3, [[4.0, -3.0]]])
+    mean, covariance = fitted.latent_mean_and_covariance(X)
+    K, cross = gaussian(X, X, length) + own * np.eye(12), gaussian(new, X, length)
+    gain = np.linalg.solve(K, cross.T).T
+    prior = gaussian(new, new, length) + own * np.eye(3)
+    found, joint = fitted.latent_mean_and_covariance(new)
+    assert_allclose(found, gain @ mean, atol=1e-7)
+    assert_allclose(joint, prior - gain @ (K - covariance) @ gain.T, atol=1e-7)
+    # A copy of a known item is that item, whatever else is asked about.
+    assert_allclose(fitted.predict(np.vstack([new, X[[5]]]))[-1], mean[5], rtol=1e-9)
+    assert fitted.latent_mean_and_variance(new)[1].min() > own
+    apart = fitted.suggest_pairs(np.vstack([X, new[:1]]), 1)  # a new own value can be asked about
+    assert apart.shape == (1, 2)
+
+
+def drawn_comparisons(own, noise, seed=0, n=60, m=1000):
+    """Comparisons of items whose utilities are a smooth function and values of their own."""
+    rng = np.random.default_rng([seed, 9])
+    items = rng.normal(size=(n, 2))
+    f = normal_draws(rng, gaussian(items, items, 1.5)) + np.sqrt(own) * rng.normal(size=n)
+    pairs = np.array([rng.choice(n, 2, replace=False) for _ in range(m)])
+    u = f[pairs[:, 0]] - f[pairs[:, 1]] + np.sqrt(2) * noise * rng.normal(size=m)
+    return items, np.where((u > 0)[:, None], pairs, pairs[:, ::-1])
+
+
+@pytest.mark.parametrize(("own", "noise"), [(0.5, 0.1), (0.5, 0.8), (0.0, 0.1), (0.0, 0.8)])
+def test_the_evidence_finds_the_share_of_own_values(own, noise):
+    items, pairs = drawn_comparisons(own, noise)
+    model, plain = (PreferenceGP(kernel).fit(items, pairs) for kernel in (None, "features"))
+    found = own_and_length(model)[0]
+    # What is known best is the ratio to the noise: the scale of a smooth function is not.
+    if own:
+        assert_allclose(np.log(found / model.noise_**2), np.log(own / noise**2), atol=1.0)
+    else:
+        assert found < 0.1 * max(noise**2, 0.1)
+    assert model.log_marginal_likelihood_value_ > plain.log_marginal_likelihood_value_ - 0.1
 
 
 def test_features_and_particulars_add():

@@ -200,14 +200,18 @@ def test_models_without_relevance_or_search_have_a_report_too():
     classifier = OrdinalGPClassifier(optimizer=None)
     bare = TableModel(classifier, kernel="rbf").fit(columns, [1, 1, 2, 2, 3, 3])
     page = report_html(bare)
-    assert page.count("<img ") == 7  # latent, confusion, calibration twice, intervals, effects, along x
+    # latent, confusion, calibration twice, intervals, effects, along x
+    assert page.count("<img ") == 7
     assert "Model of ordered levels" in page
     assert "NaN" not in page
 
 
 @pytest.mark.parametrize(
     ("kernel", "title"),
-    [("additive", "Effect of each column on the latent scale"), ("rbf", "Probability of each level")],
+    [
+        ("additive", "Effect of each column on the latent scale"),
+        ("rbf", "Probability of each level"),
+    ],
 )
 def test_the_page_says_what_each_column_does(kernel, title):
     columns, grade = school()
@@ -222,7 +226,9 @@ def test_the_page_says_what_each_column_does(kernel, title):
 
 
 def test_a_table_without_differences_has_no_effects():
-    flat = TableModel(OrdinalGPClassifier(optimizer=None)).fit({"flat": [1.0] * 6}, [1, 1, 2, 2, 3, 3])
+    flat = TableModel(OrdinalGPClassifier(optimizer=None)).fit(
+        {"flat": [1.0] * 6}, [1, 1, 2, 2, 3, 3]
+    )
     assert "What each column does" not in report_html(flat)
 
 

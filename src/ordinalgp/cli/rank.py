@@ -20,6 +20,7 @@ from ordinalgp.tables.files import Rows, TableFile, records, table_writer
 from ordinalgp.tables.model import KERNELS, kernel_named
 
 _MOST_SHOWN = 10  # items printed
+_KERNELS = ("auto", *KERNELS, "none")
 
 Items = Annotated[Path, Argument(help="File with one row per item: its name, then features.")]
 Comparisons = Annotated[
@@ -37,7 +38,11 @@ Outcomes = Annotated[
     Option(metavar="RIGHT,...,LEFT", help="Outcomes, from right preferred to left preferred."),
 ]
 Kernel = Annotated[
-    str, common.one_of((*KERNELS, "none"), "Kernel over the features; none ignores them.")
+    str,
+    common.one_of(
+        _KERNELS,
+        "Kernel over the features; auto adds a value of each item's own, none ignores features.",
+    ),
 ]
 Drop = Annotated[list[str] | None, common.names("Features to leave out.")]
 
@@ -51,7 +56,7 @@ def rank(
     right: Right = None,
     outcome: Outcome = None,
     levels: Outcomes = None,
-    kernel: Kernel = "rbf",
+    kernel: Kernel = "auto",
     drop: Drop = None,
     on_bad_rows: common.OnBadRows = "error",
     separator: common.Separator = None,
@@ -62,9 +67,9 @@ def rank(
     """Rank items from comparisons of pairs, best first.
 
     Features of the items, if there are any, share information between similar items. They also
-    rank items that were never compared.
+    rank items that were never compared. What they do not explain is a value of each item's own.
     """
-    common.check_choice("--kernel", kernel, (*KERNELS, "none"))
+    common.check_choice("--kernel", kernel, _KERNELS)
     reading = on_bad_rows, separator, decimal, encoding
     item_file, pair_file = (common.table_file(path, *reading) for path in (items, comparisons))
     table = item_file.read()
@@ -74,7 +79,7 @@ def rank(
     duels, bad = pair_file.read(), pair_file.bad
     sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
     pairs, outcomes, order = _pairs(duels, sides, names, outcome, common.words(levels), bad)
-    start = "independent" if X is None else kernel_named(kernel, X.shape[1])
+    start = _kernel(kernel, X)
     model = ordinalgp.PreferenceGP(start, levels=order, random_state=0)
     known = names if X is None else X
     with threads_for(len(names)), common.showing_progress():
@@ -83,6 +88,12 @@ def rank(
     common.tell_skipped(item_file.bad)
     common.tell_skipped(bad)
     _tell(model, ranked, len(pairs), output, as_json)
+
+
+def _kernel(word: str, X: FloatArray | None) -> Any:
+    if X is None:
+        return "independent"
+    return None if word == "auto" else kernel_named(word, X.shape[1])
 
 
 def _column(table: Table, given: str | None, place: int, path: Path) -> str:

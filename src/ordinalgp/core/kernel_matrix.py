@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.kernel_tiles import Tiles, columns, strips, tiles
+from ordinalgp.core.kernel_tiles import Tiles, columns, split, strips, tiles
 from ordinalgp.core.linalg import Workspace, matrix, mirrored
 
 BLOCK = 64  # rows at a time: few enough for their distances to stay in the cache
@@ -66,12 +66,6 @@ def isotropic(kernel: sk.Kernel) -> tuple[sk.RBF, sk.ConstantKernel | None] | No
     if multiple and type(constant) is not sk.ConstantKernel:
         return None
     return rbf, constant
-
-
-def split(kernel: Any) -> tuple[Any, Any]:
-    """Return the two operands, one that is a mere number last."""
-    constant_first = type(kernel.k1) is sk.ConstantKernel
-    return (kernel.k2, kernel.k1) if constant_first else (kernel.k1, kernel.k2)
 
 
 def _operator_matrix(kernel: Any, X: Any) -> FloatArray:

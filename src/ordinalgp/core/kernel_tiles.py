@@ -91,16 +91,22 @@ class Leaf(Tiles):
         return slopes if self.kernel.anisotropic else slopes.sum(keepdims=True)
 
 
-def _squares(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Squared differences of one column."""
-    out = np.subtract.outer(left, right)
-    out *= out
-    return out
+def _differences(left: FloatArray, right: FloatArray) -> Iterator[FloatArray]:
+    """Differences in each column, all in the same memory."""
+    out = np.empty((len(left), len(right)))
+    for a, b in zip(left.T.copy(), right.T.copy(), strict=True):  # copies: without gaps in memory
+        yield np.subtract.outer(a, b, out=out)
 
 
-def _decay(r2: FloatArray) -> FloatArray:
-    """exp(-r2 / 2) as a new array."""
-    out = -0.5 * r2
+def _each_square(M: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Sum of ``M`` times squared differences for each column, pair by pair."""
+    gaps = _differences(left, right)
+    return np.array([np.vdot(M, np.multiply(gap, gap, out=gap)) for gap in gaps])
+
+
+def _decay(r2: FloatArray, out: FloatArray | None = None) -> FloatArray:
+    """exp(-r2 / 2)."""
+    out = np.multiply(r2, -0.5, out=out)
     return np.exp(out, out=out)
 
 
@@ -143,24 +149,26 @@ class _Additive(Leaf):
     def __init__(self, kernel: Any, X: Any, Y: Any = None) -> None:
         super().__init__(kernel, X, Y)
         self.groups = kernel.groups(self.right.shape[1])
-        single = kernel.size == 1
-        self.few = _FewValues(self.right if single else self.right[:, :0])
+        self.few = _FewValues(self.right if kernel.size == 1 else self.right[:, :0])
         self.others = [g for g in self.groups if g.start not in self.few.columns]
 
     def _parts(self, at: At) -> Iterator[tuple[slice, FloatArray]]:
-        """Groups, and squared distances in them."""
+        """Groups, and squared distances in them, all in the same memory."""
         left, right = self.left[at[0]], self.right[at[1]]
-        for g in self.others:
-            if self.kernel.size == 1:
-                yield g, _squares(left[:, g.start], right[:, g.start])
-            else:
-                yield g, cdist(left[:, g], right[:, g], "sqeuclidean")
+        if self.kernel.size == 1:
+            at_once = [g.start for g in self.others]
+            gaps = _differences(left[:, at_once], right[:, at_once])
+            yield from (
+                (g, np.multiply(d, d, out=d)) for g, d in zip(self.others, gaps, strict=True)
+            )
+        else:
+            yield from ((g, cdist(left[:, g], right[:, g], "sqeuclidean")) for g in self.others)
 
     def values(self, at: At) -> FloatArray:
         near = _decay(self.few.gaps(self.left[at[0]]) ** 2)
         out: FloatArray = near @ self.few.indicators[at[1]].T
         for _, r2 in self._parts(at):
-            out += _decay(r2)
+            out += _decay(r2, out=r2)
         out /= len(self.groups)
         return out
 
@@ -170,8 +178,9 @@ class _Additive(Leaf):
         part *= G @ self.few.indicators[at[1]]
         total = part.sum()
         slopes[self.few.columns] = self.few.per_column(np.einsum("iu,iu->u", part, r2))
+        memory = np.empty_like(G)
         for g, r2 in self._parts(at):
-            part = _decay(r2)
+            part = _decay(r2, out=memory)
             part *= G
             total += part.sum()
             if self.kernel.size == 1 or not self.kernel.anisotropic:
@@ -185,6 +194,7 @@ class _Exponential(Leaf):
     def __init__(self, kernel: Any, X: Any, Y: Any = None) -> None:
         super().__init__(kernel, X, Y)
         self.few = _FewValues(self.right if kernel.anisotropic else self.right[:, :0])
+        self.others = [i for i in range(self.right.shape[1]) if i not in self.few.columns]
 
     def values(self, at: At) -> FloatArray:
         out: FloatArray = cdist(self.left[at[0]], self.right[at[1]], "cityblock")
@@ -201,16 +211,9 @@ class _Exponential(Leaf):
         slopes, gaps = np.zeros(right.shape[1]), np.abs(self.few.gaps(left))
         each = np.einsum("iu,iu->u", part @ self.few.indicators[at[1]], gaps)
         slopes[self.few.columns] = self.few.per_column(each)
-        for column in set(range(right.shape[1])) - set(self.few.columns):
-            gap = np.subtract.outer(left[:, column], right[:, column])
-            slopes[column] = np.vdot(part, np.abs(gap, out=gap))
+        gaps_of_others = _differences(left[:, self.others], right[:, self.others])
+        slopes[self.others] = [np.vdot(part, np.abs(gap, out=gap)) for gap in gaps_of_others]
         return float(part.sum()), slopes
-
-
-def _each_square(M: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Sum of ``M`` times squared differences for each column, pair by pair."""
-    pairs = zip(left.T, right.T, strict=True)
-    return np.array([np.vdot(M, _squares(a, b)) for a, b in pairs])
 
 
 def _of(both: list[FloatArray], at: At) -> tuple[FloatArray, FloatArray]:
@@ -413,6 +416,12 @@ LEAVES: dict[type, type[Leaf]] = {
 }
 
 
+def split(kernel: Any) -> tuple[Any, Any]:
+    """Return the two operands, one that is a mere number last."""
+    constant_first = type(kernel.k1) is sk.ConstantKernel
+    return (kernel.k2, kernel.k1) if constant_first else (kernel.k1, kernel.k2)
+
+
 def tiles(kernel: Any, X: Any, Y: Any = None) -> Tiles | None:
     """The kernel between two sets of rows; None if some part of it has no formula here."""
     kind = type(kernel)
@@ -420,9 +429,8 @@ def tiles(kernel: Any, X: Any, Y: Any = None) -> Tiles | None:
         one, two = tiles(kernel.k1, X, Y), tiles(kernel.k2, X, Y)
         return None if one is None or two is None else _Sum(one, two)
     if kind is sk.Product and sk.ConstantKernel in (type(kernel.k1), type(kernel.k2)):
-        first = type(kernel.k1) is sk.ConstantKernel
-        constant, other = (kernel.k1, kernel.k2) if first else (kernel.k2, kernel.k1)
+        other, constant = split(kernel)
         part = tiles(other, X, Y)
-        return None if part is None else _Multiple(constant, part, first=first)
+        return None if part is None else _Multiple(constant, part, first=constant is kernel.k1)
     leaf = LEAVES.get(kind)  # not for subclasses, which may compute something else
     return None if leaf is None else leaf(kernel, X, Y)

@@ -162,8 +162,8 @@ class Thresholds(Likelihood):
     first: Annotated[float, Axes("", *FINITE)]
     gaps: Annotated[FloatArray, Axes("gaps", *POSITIVE)]
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
-    noise_bounds: tuple[float, float] = NOISE_BOUNDS
-    """search bounds of the noise, in ``unit``"""
+    noise_bounds: tuple[float, float] | None = None
+    """search bounds of the noise, in ``unit``; None: NOISE_BOUNDS"""
     noise_sd: ClassVar[float] = 1.0
     """standard deviation of the noise whose scale is 1"""
     noise_place: ClassVar[int] = 0
@@ -214,7 +214,8 @@ class Thresholds(Likelihood):
         """Search bounds of theta, shape (r, 2)."""
         scale = np.log(self.unit)
         gaps = [np.log(GAP_BOUNDS) + scale] * len(self.gaps)
-        return np.array([np.log(self.noise_bounds) + scale, THRESHOLD_BOUNDS, *gaps])
+        noise = np.log(self.noise_bounds or NOISE_BOUNDS)
+        return np.array([noise + scale, THRESHOLD_BOUNDS, *gaps])
 
     def clone_with_theta(self, theta: FloatArray) -> Self:
         """Return the same model with other parameters."""

@@ -284,9 +284,10 @@ class PassRunner:
         return found.promise <= enough * n or still or idle
 
     def _save(self, task: InducedTask, posterior: InducedPosterior, state: PassState) -> None:
-        unit = getattr(task.likelihood, "unit", 1.0)
+        likelihood = task.likelihood
+        scale = {"unit": likelihood.unit, "noise_bounds": likelihood.noise_bounds or ()}
         found = {"precision": posterior.precision, "shift": posterior.shift}
-        self.store.save(theta=task.theta, unit=unit, Z=task.Z, **found, **asdict(state))
+        self.store.save(theta=task.theta, Z=task.Z, **scale, **found, **asdict(state))
 
     def _report(self, number: int, found: PassResult, seconds: float, done: bool) -> None:
         n, value = self.sweeps.rows.n_rows, float(found.value)

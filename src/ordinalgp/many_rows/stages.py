@@ -172,7 +172,8 @@ class Stages:
         subset = pool.sample(limits.subset_rows, rng)
         options, rows = self.options, (subset.X, subset.codes, subset.counts)
         exact, _ = options.starting_task(*rows, self.n_levels)
-        exact = exact.at(options.search_task(exact).theta)
+        exact, found = options.search_task(exact)
+        exact = exact.at(found.theta)
         places = self._candidates(pool, rng)
         if places.shape[1] != self.n_features:
             raise ValueError(
@@ -207,7 +208,8 @@ class Stages:
         few = next(iter(self.rows)).load().take(slice(0, 2))
         exact, _ = self.options.starting_task(few.X, few.codes, few.counts, self.n_levels)
         task = InducedTask.like(exact, saved["Z"])
-        likelihood = replace(task.likelihood, unit=float(saved["unit"]))
+        bounds = tuple(saved["noise_bounds"].tolist()) or None
+        likelihood = replace(task.likelihood, unit=float(saved["unit"]), noise_bounds=bounds)
         task = replace(task, likelihood=likelihood).at(saved["theta"])
         return task, InducedPosterior(task.inducing, saved["precision"], saved["shift"])
 

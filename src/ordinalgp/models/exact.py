@@ -17,7 +17,14 @@ from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Threshold
 from ordinalgp.core.linalg import symmetric_root
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Identity, RowSelection
-from ordinalgp.core.search import ObjectiveName, Search, SearchResult, Task, perturbed
+from ordinalgp.core.search import (
+    LAPLACE_EXCESS,
+    ObjectiveName,
+    Search,
+    SearchResult,
+    Task,
+    perturbed,
+)
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
 from ordinalgp.models.effects import Effects, Reference, effects
 from ordinalgp.models.training_rows import RowIndex, merge_rows
@@ -60,6 +67,19 @@ class SearchOptions(Search):
         first = rescaled_start(task) if default else task.theta
         rng = check_random_state(self.random_state)
         return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts)]
+
+    def maximise(self, task: Task, steps: int = 200, *, default: bool) -> tuple[Task, SearchResult]:
+        """Search the hyperparameters of a task, which may come back with narrower bounds."""
+        bounded, found = self.search_evidence(task, self.starts(task, default=default), steps)
+        if bounded is not task:
+            low = bounded.likelihood.noise_bounds[0] * bounded.likelihood.unit
+            warn_user(
+                "Laplace's evidence has a false maximum at small noise, where it exceeds EP's by "
+                f"{LAPLACE_EXCESS} or more per row. The search was repeated with a noise of at "
+                f"least {low:.3g}. Use inference='ep', or choose noise_bounds.",
+                UserWarning,
+            )
+        return bounded, found
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,10 +134,9 @@ class GPOptions:
             )
         return self.likelihood
 
-    def search_task(self, task: Task) -> SearchResult:
-        """Search the hyperparameters of a task."""
-        starts = self.search.starts(task, default=self.kernel is None)
-        return self.search.search(task, starts, self.steps)
+    def search_task(self, task: Task) -> tuple[Task, SearchResult]:
+        """Search the hyperparameters of a task, which may come back with narrower bounds."""
+        return self.search.maximise(task, self.steps, default=self.kernel is None)
 
     def fit_exact(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -125,7 +144,8 @@ class GPOptions:
         """The exact model of some rows."""
         task, index = self.starting_task(X, codes, weights, n_levels)
         check_memory(len(task.X))
-        return ExactGP.infer(task, index, self.search_task(task))
+        task, found = self.search_task(task)
+        return ExactGP.infer(task, index, found)
 
 
 def with_noise_bounds(likelihood: Any, noise_bounds: Any) -> Any:

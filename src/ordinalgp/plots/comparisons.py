@@ -172,7 +172,7 @@ class ComparisonDisplay(Display):
         else:
             raise ValueError(f"level must be one of {levels}, but {level!r} was given.")
         apart = ~np.eye(len(top), dtype=bool)
-        named = isinstance(estimator.kernel, str)
+        named = estimator.kernel == "independent"
         items = ranking.items[:n_best] if named else rows_of(X)[top]
         sides = (items[side] if named else like(X, items[side]) for side in np.nonzero(apart))
         found = estimator.comparison_proba(*sides)
@@ -257,7 +257,7 @@ class ComparisonCurveDisplay(Display):
             Axes to draw on; None makes a new figure.
         """
         pyplot()  # fails before the models are fitted
-        names = check_items(X) if isinstance(estimator.kernel, str) else None
+        names = check_items(X) if estimator.kernel == "independent" else None
         n_items = len(np.asarray(X)) if names is None else len(names)
         pairs = check_comparisons(comparisons, n_items, names)
         coded = encode_outcomes(outcomes, estimator.levels, len(pairs))

@@ -12,13 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
-from ordinalgp.core.likelihoods import (
-    NOISE_BOUNDS,
-    OrdinalProbit,
-    Smoothed,
-    ThetaDerivatives,
-    Thresholds,
-)
+from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.persistence import saved_as
 
@@ -44,7 +38,7 @@ class SymmetricThresholds:
     biased: bool = False
     free_noise: bool = True
     unit: Annotated[float, Axes("", *POSITIVE)] = 1.0
-    noise_bounds: tuple[float, float] = NOISE_BOUNDS
+    noise_bounds: tuple[float, float] | None = None
 
     @classmethod
     def restored(cls, **saved: Any) -> Self:

@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 from sklearn.utils import check_random_state
 
 from ordinalgp.models.base import Fitted, OrdinalClassifier
-from ordinalgp.models.default_kernel import unusual_spread
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.stacking.default_models import default_models
+from ordinalgp.stacking.default_models import VIEWS, default_models
+from ordinalgp.stacking.inputs import Inputs
 from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.training import Rows, StackingSettings, Training
 from ordinalgp.validation.options import check_number
@@ -27,8 +27,10 @@ class StackedOrdinalGP(OrdinalClassifier):
     models : dict of str and estimators, default=None
         Classifiers by name, each with ``loo_proba`` and ``category_proba``. None is a set of
         threshold models (:class:`OrdinalGPClassifier`) and sequential models
-        (:class:`SequentialOrdinalGP`) with several kernels, meant for standardised inputs.
-    shrinkage : float, default=15.0
+        (:class:`SequentialOrdinalGP`) with several kernels. It scales the inputs itself: numbers
+        are standardised, columns of two values become 0 and 1, and two of the models see normal
+        scores of columns with heavy tails.
+    shrinkage : float, default=8.0
         Strength of the pull towards equal weights, in nats per nat of divergence: the weights
         maximise the leave-one-out log likelihood of the mixture less ``shrinkage`` times their
         Kullback-Leibler divergence from equal weights. 0 trusts the rows alone.
@@ -49,7 +51,8 @@ class StackedOrdinalGP(OrdinalClassifier):
     Attributes
     ----------
     models_ : dict of str and estimators
-        The fitted models with positive weight. Models below a weight of 0.001 are not kept.
+        The fitted models with positive weight. Models below a weight of 0.001 are not kept. Those
+        of the default set are fitted on scaled inputs.
     weights_ : dict of str and float
         Weight of every name in ``models``, 0 for those not kept; they sum to one.
     loo_log_score_ : float
@@ -98,7 +101,7 @@ class StackedOrdinalGP(OrdinalClassifier):
         self,
         models: Any = None,
         *,
-        shrinkage: float = 15.0,
+        shrinkage: float = 8.0,
         categories: Any = None,
         decision: Any = "mode",
         n_jobs: int | None = None,
@@ -132,13 +135,15 @@ class StackedOrdinalGP(OrdinalClassifier):
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         X, levels, weights = self._check_rows(X, y, sample_weight)
-        models = self.models
-        if models is None:
-            models = default_models(X.shape[1], unusual_spread(X))
-        rng = check_random_state(self.random_state)
-        options = float(self.shrinkage), self.n_jobs, rng, reporter(self.verbose), self._settings
         rows = Rows(X, levels.codes, weights, levels.categories)
-        return Fitted(self._signature(levels), Training(models, *options).fit(rows))
+        rng, report = check_random_state(self.random_state), reporter(self.verbose)
+        options = float(self.shrinkage), self.n_jobs, rng, report, self._settings
+        if self.models is None:
+            inputs = Inputs.learn(X, weights)
+            training = Training(default_models(X.shape[1]), *options, inputs, VIEWS)
+        else:
+            training = Training(self.models, *options)
+        return Fitted(self._signature(levels), training.fit(rows))
 
     def _publish(self, model: MixtureModel) -> None:
         weights = model.weights.tolist()

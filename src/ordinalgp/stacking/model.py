@@ -7,6 +7,7 @@ import numpy as np
 
 from ordinalgp._typing import Axes, FloatArray, Tagged
 from ordinalgp.persistence import saved_as
+from ordinalgp.stacking.inputs import Inputs, View
 
 
 @saved_as("model.mixture")
@@ -20,6 +21,10 @@ class MixtureModel:
     """weight of each name; they sum to one"""
     models: tuple[Annotated[Any, Tagged("estimator")], ...]
     """fitted classifiers with positive weight, in the order of their names"""
+    views: tuple[View, ...]
+    """inputs that each of these models sees"""
+    inputs: Inputs | None
+    """scaling of the inputs; None: all models see them as given"""
     left_out: Annotated[FloatArray, Axes("rows r", 0.0, 1.0 + 1e-9)]
     """probabilities of each training row without itself, or no rows where they were not kept"""
     log_score: float
@@ -28,8 +33,13 @@ class MixtureModel:
     def probabilities(self, X: FloatArray) -> FloatArray:
         """Probability of every level at new rows, (n, r)."""
         weights = self.weights[self.weights > 0]
-        parts = (w * model.category_proba(X) for w, model in zip(weights, self.models, strict=True))
-        return np.asarray(sum(parts))
+        parts = zip(weights, self.models, self._seen(X), strict=True)
+        return np.asarray(sum(w * model.category_proba(rows) for w, model, rows in parts))
+
+    def _seen(self, X: FloatArray) -> list[FloatArray]:
+        """Rows as each of the models sees them."""
+        inputs = self.inputs
+        return [X if inputs is None else inputs.seen(X, view) for view in self.views]
 
     def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
         """Draws of models by their weights, and of their probabilities, (n, rows, r).
@@ -43,11 +53,12 @@ class MixtureModel:
             rng.randint(2**31, size=len(weights)),
         )
         found = []
-        for model, count, seed in zip(self.models, counts, seeds, strict=True):
+        parts = zip(self.models, self._seen(X), counts, seeds, strict=True)
+        for model, rows, count, seed in parts:
             if count and hasattr(model, "sample_proba"):
-                found.append(model.sample_proba(X, int(count), random_state=int(seed)))
+                found.append(model.sample_proba(rows, int(count), random_state=int(seed)))
             elif count:
-                found.append(np.tile(model.category_proba(X), (count, 1, 1)))
+                found.append(np.tile(model.category_proba(rows), (count, 1, 1)))
         return np.concatenate(found)
 
     def left_out_probabilities(self) -> FloatArray:
@@ -64,7 +75,8 @@ class MixtureModel:
         fits = (
             len(set(self.names)) == len(self.names) == len(self.weights)
             and abs(np.sum(self.weights) - 1) < 1e-9
-            and np.sum(self.weights > 0) == len(self.models)
+            and np.sum(self.weights > 0) == len(self.models) == len(self.views)
+            and (self.inputs is None or len(self.inputs.centre) == n_features)
             and self.left_out.shape[1] == n_levels
             and np.isfinite(self.log_score)
         )

@@ -14,7 +14,7 @@ Equal rows are merged before rows are counted or drawn, so that weights equal co
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from ordinalgp.runtime.progress import Progress, Report, listening, silent
 from ordinalgp.runtime.threads import one_thread_per_worker
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.sequential import SequentialOrdinalGP
+from ordinalgp.stacking.inputs import Inputs, View
 from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.weights import mixture_weights
 from ordinalgp.validation.labels import class_positions
@@ -87,7 +88,8 @@ class Rows:
         place, found = place.ravel(), self.take(np.flatnonzero(used)[first])
         where = np.full(len(self.X), -1, dtype=np.intp)
         where[used] = place
-        return replace(found, weights=np.bincount(place, self.weights[used])), where
+        totals = np.bincount(place, self.weights[used]).astype(float)
+        return replace(found, weights=totals), where
 
     def drawn(self, n: int, rng: np.random.RandomState) -> IntArray:
         """Places of ``n`` rows, drawn at random within levels, some of each level."""
@@ -119,6 +121,10 @@ class Training:
     rng: np.random.RandomState
     report: Report
     settings: StackingSettings
+    inputs: Inputs | None = None
+    """scaling of the inputs; None: every model sees them as given"""
+    views: dict[str, View] = field(default_factory=dict)
+    """views of models that do not see standardised inputs"""
 
     def fit(self, rows: Rows) -> MixtureModel:
         """Fit the models, and mix them."""
@@ -127,6 +133,15 @@ class Training:
             return self._many_rows(rows, merged, where)
         found = self._fitted_on(rows, merged)
         return self._mixture(found, rows, rows)
+
+    def _view(self, name: str) -> View:
+        return self.views.get(name, "standardised")
+
+    def _seen(self, name: str, rows: Rows) -> Rows:
+        """Rows as a model sees them."""
+        if self.inputs is None:
+            return rows
+        return replace(rows, X=self.inputs.seen(rows.X, self._view(name)))
 
     def _fitted_on(self, rows: Rows, merged: Rows) -> list[Candidate]:
         """Models of all rows; those that a subset finds useless are not fitted."""
@@ -163,7 +178,7 @@ class Training:
         first_row[where[where >= 0]] = np.flatnonzero(where >= 0)
         judge, kept = merged.take(outside), []
         for one in small:
-            proba = one.model.category_proba(judge.X)
+            proba = one.model.category_proba(self._seen(one.name, judge).X)
             versions = [(_log_score(proba, judge), proba, one)]
             if one.name in large:
                 proba = large[one.name].left_out[first_row[outside]]
@@ -176,7 +191,7 @@ class Training:
             places = np.full(len(merged.X), -1, dtype=np.intp)
             places[inside] = np.arange(len(inside))
             at = np.where(where >= 0, places[where], -1)
-            left = [_left_out_of_all(each.model, rows, at) for each in kept]
+            left = [_left_out_of_all(c.model, self._seen(c.name, rows), at) for c in kept]
         flat = [Candidate(each.name, each.model.model, each.left_out) for each in kept]
         return self._mixture(flat, judge, rows, left)
 
@@ -198,9 +213,11 @@ class Training:
         proba = sum(w * table for w, table in zip(fitted, tables, strict=True))
         judged = sum(w * each.left_out for w, each in zip(fitted, found, strict=True))
         self._report_weights(dict(zip(self.models, weights, strict=True)))
-        kept = tuple(models[name] for name, w in zip(self.models, weights, strict=True) if w > 0)
+        kept = [name for name, w in zip(self.models, weights, strict=True) if w > 0]
+        parts = tuple(models[name] for name in kept), tuple(self._view(name) for name in kept)
         score = _log_score(judged, judge)
-        return MixtureModel(tuple(self.models), weights, kept, np.asarray(proba), score)
+        left_out = np.asarray(proba)
+        return MixtureModel(tuple(self.models), weights, *parts, self.inputs, left_out, score)
 
     def _report_weights(self, weights: dict[str, float]) -> None:
         shown = ", ".join(f"{name} {w:.2f}" for name, w in weights.items() if w > 0)
@@ -223,13 +240,11 @@ class Training:
     ) -> list[Candidate]:
         """Fit each of the models; those that fail are left out, with a warning."""
         starts, found, failed = starts or {}, [], []
-        fits = [
-            delayed(_fit_one)(self._prepared(model, rows), starts.get(name), rows, self.settings)
-            for name, model in models.items()
-        ]
-        for name, (model, left_out, problem) in zip(
-            models, self._run(fits, models, note), strict=True
-        ):
+        fits = []
+        for name, model in models.items():
+            parts = self._prepared(model, rows), starts.get(name), self._seen(name, rows)
+            fits.append(delayed(_fit_one)(*parts, self.settings))
+        for name, model, left_out, problem in self._run(fits, models, note):
             if problem:
                 failed.append(f"{name!r} ({problem})")
             else:
@@ -260,7 +275,7 @@ class Training:
             for number, (name, result) in enumerate(zip(names, found, strict=True), 1):
                 seconds, text = time.perf_counter() - began, f"{name}{note}"
                 self.report(Progress("model", number, len(fits), None, seconds, text))
-                yield result
+                yield name, *result
 
 
 def _fit_one(

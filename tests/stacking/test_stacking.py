@@ -1,0 +1,311 @@
+"""Mixtures: what they are made of, what they predict, what they survive."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import BaseEstimator, clone
+from sklearn.gaussian_process.kernels import RBF, Matern
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.gp.common import LEVELS, in_levels, make_data
+from tests.gp.test_scikit_learn import NEEDS_AN_ORDER
+
+from ordinalgp import (
+    LeastSquaresOrdinalClassifier,
+    OrdinalGPClassifier,
+    OrdinalSVC,
+    SequentialOrdinalGP,
+    StackedOrdinalGP,
+    load,
+)
+from ordinalgp.kernels import Additive, Exponential
+from ordinalgp.metrics import log_score
+from ordinalgp.runtime.progress import listening
+from ordinalgp.stacking.default_models import default_models
+from ordinalgp.stacking.training import Rows, StackingSettings
+
+
+def gp(kernel=None, **options):
+    return OrdinalGPClassifier(kernel, **{"optimizer": None, **options})
+
+
+def quick(**options):
+    models = {
+        "smooth": gp(RBF(1.5)),
+        "rough": gp(Exponential(2.0)),
+        "sequential": SequentialOrdinalGP(RBF(1.5), optimizer=None),
+    }
+    return StackedOrdinalGP(models, **options)
+
+
+@parametrize_with_checks([quick()], expected_failed_checks=lambda estimator: NEEDS_AN_ORDER)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+# ------------------------------------------------------------------------------ the mixture
+
+
+def test_the_mixture_is_the_weighted_mean():
+    X, y = make_data(n=40)
+    model = quick(shrinkage=3.0).fit(X, y)
+    alone = {name: clone(each).fit(X, y) for name, each in model.models.items()}
+    assert model.weights_.keys() == alone.keys()
+    assert_allclose(sum(model.weights_.values()), 1)
+    new = np.random.default_rng(1).normal(size=(7, 2))
+    for method, rows in (("category_proba", [new]), ("predict_proba", [new]), ("loo_proba", [])):
+        parts = [w * getattr(alone[name], method)(*rows) for name, w in model.weights_.items()]
+        assert_allclose(getattr(model, method)(*rows), sum(parts), atol=1e-10)
+    assert_allclose(model.loo_log_score_, log_score(y, model.loo_proba(), categories=[0, 1, 2]))
+
+
+def test_weights_go_where_the_left_out_rows_are_predicted():
+    X, y = make_data(n=80, noise=0.1)
+    models = {"good": gp(RBF(1.5)), "poor": gp(RBF(0.01))}
+    free = StackedOrdinalGP(models, shrinkage=0.0).fit(X, y)
+    assert free.weights_["good"] > 0.95
+    equal = StackedOrdinalGP(models, shrinkage=1e8).fit(X, y)
+    assert_allclose(list(equal.weights_.values()), 0.5, atol=1e-3)
+
+
+def test_models_without_weight_are_not_kept(tmp_path):
+    X, y = make_data(n=80, noise=0.1)
+    models = {"poor": gp(RBF(0.001)), "good": gp(RBF(1.5))}
+    model = StackedOrdinalGP(models, shrinkage=0.0).fit(X, y)
+    assert model.weights_ == {"poor": 0.0, "good": 1.0}
+    assert list(model.models_) == ["good"]
+    assert_allclose(model.predict_proba(X), model.models_["good"].predict_proba(X))
+    model.save(tmp_path / "model.ogp")
+    loaded = load(tmp_path / "model.ogp")
+    assert loaded.weights_ == model.weights_
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+
+
+def test_levels_with_words_and_absent_levels():
+    X, y = make_data(n=40)
+    order = ["never", *LEVELS]
+    model = quick(categories=order).fit(X, in_levels(y))
+    assert model.categories_.tolist() == order
+    assert model.classes_.tolist() == sorted(LEVELS)
+    assert model.category_proba(X).shape == (40, 4)
+    assert_allclose(model.category_proba(X).sum(axis=1), 1)
+    assert model.loo_proba().shape == (40, 3)
+    for part in model.models_.values():
+        assert part.categories_.tolist() == order
+    numbers = quick(categories=[-1, 0, 1, 2]).fit(X, y)
+    assert_allclose(numbers.category_proba(X), model.category_proba(X), atol=1e-10)
+
+
+def test_weights_are_copies():
+    X, y = make_data(n=25)
+    copies = np.random.default_rng(0).integers(1, 4, 25)
+    weighted = quick().fit(X, y, copies)
+    repeated = quick().fit(np.repeat(X, copies, axis=0), np.repeat(y, copies))
+    assert_allclose(weighted.category_proba(X), repeated.category_proba(X), atol=1e-6)
+    loo = np.repeat(weighted.loo_proba(), copies, axis=0)
+    assert_allclose(loo, repeated.loo_proba(), atol=1e-6)
+    assert_allclose(weighted.loo_log_score_, repeated.loo_log_score_, atol=1e-6)
+
+
+def test_rows_of_weight_zero_have_no_part():
+    X, y = make_data(n=40)
+    weights = np.where(np.arange(40) % 5, 1.0, 0.0)
+    used = weights > 0
+    model, without = quick().fit(X, y, weights), quick().fit(X[used], y[used])
+    assert_allclose(model.predict_proba(X), without.predict_proba(X), atol=1e-8)
+    assert_allclose(model.loo_proba()[~used], model.predict_proba(X[~used]), atol=1e-8)
+    assert_allclose(model.loo_log_score_, without.loo_log_score_, atol=1e-8)
+
+
+def test_models_in_parallel_are_the_same():
+    X, y = make_data(n=30)
+    one, two, seen = quick().fit(X, y), quick(n_jobs=2), []
+    with listening(seen.append):
+        two.fit(X, y)
+    assert_allclose(two.predict_proba(X), one.predict_proba(X), atol=1e-8)
+    assert [(p.stage, p.step, p.total) for p in seen[:3]] == [("model", k, 3) for k in (1, 2, 3)]
+    assert seen[-1].done
+    assert seen[-1].text.startswith("weights: smooth 0.")
+
+
+def test_the_default_models(tmp_path):
+    X, y = make_data(n=50, d=3)
+    model = StackedOrdinalGP(random_state=0).fit(X, y)
+    assert model.weights_.keys() == default_models(3).keys()
+    assert model.score(X, y) > 0.8
+    model.save(tmp_path / "model.ogp")
+    assert_array_equal(load(tmp_path / "model.ogp").predict_proba(X), model.predict_proba(X))
+
+
+def test_the_default_models_follow_the_scale_of_the_inputs():
+    X, y = make_data(n=50, d=3)
+    plain = StackedOrdinalGP(random_state=0).fit(X, y)
+    scaled = StackedOrdinalGP(random_state=0).fit(1e4 * X, y)
+    assert_allclose(scaled.predict_proba(1e4 * X), plain.predict_proba(X), atol=0.02)
+
+
+# -------------------------------------------------------------------------- what may fail
+
+
+class Broken(BaseEstimator):
+    """A classifier of someone else's, with a fault."""
+
+    def __init__(self, fault="raises"):
+        self.fault = fault
+
+    def fit(self, X, y, sample_weight=None):
+        if self.fault == "raises":
+            raise RuntimeError("no luck today")
+        self.classes_, self.n = np.unique(y), len(X)
+        return self
+
+    def loo_proba(self):
+        value = {"nan": np.nan, "negative": -1.0}.get(self.fault, 0.5)
+        return np.full((self.n, len(self.classes_)), value)
+
+    def category_proba(self, X):
+        columns = 1 if self.fault == "columns" else len(self.classes_)
+        return np.full((len(X), columns), 1 / len(self.classes_))
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("raises", "RuntimeError: no luck today"),
+        ("nan", "probabilities are not finite"),
+        ("negative", "probabilities are not finite"),
+        ("columns", "category_proba has 1 columns, not 3"),
+    ],
+)
+def test_a_model_that_fails_does_not_fail_the_mixture(fault, reason):
+    X, y = make_data(n=30)
+    with pytest.warns(UserWarning, match=f"have no weight: 'bad' .*{reason}"):
+        model = StackedOrdinalGP({"bad": Broken(fault), "good": gp(RBF(1.0))}).fit(X, y)
+    assert model.weights_ == {"bad": 0.0, "good": 1.0}
+    with pytest.raises(ValueError, match=f"None of the models could be fitted: 'bad' .*{reason}"):
+        StackedOrdinalGP({"bad": Broken(fault)}).fit(X, y)
+
+
+def test_models_of_others_take_part_but_are_not_saved(tmp_path):
+    X, y = make_data(n=30)
+    model = StackedOrdinalGP({"own": Broken("none"), "gp": gp(RBF(1.0))}, shrinkage=1e6).fit(X, y)
+    assert model.weights_["own"] > 0.4
+    with pytest.raises(TypeError, match="Broken"):
+        model.save(tmp_path / "model.ogp")
+
+
+@pytest.mark.parametrize(
+    ("models", "message"),
+    [
+        ([gp()], "models must be a dict of names and estimators"),
+        ({}, "models must be a dict of names and estimators"),
+        ({"svm": OrdinalSVC()}, "with loo_proba and category_proba, but 'svm' is OrdinalSVC"),
+        ({"class": OrdinalGPClassifier}, "but 'class' is"),
+        ({1: gp()}, "but 1 is"),
+    ],
+)
+def test_bad_models(models, message):
+    with pytest.raises(TypeError, match=message):
+        StackedOrdinalGP(models).fit(*make_data())
+
+
+def test_bad_shrinkage():
+    with pytest.raises(ValueError, match="shrinkage must be a number of at least 0"):
+        quick(shrinkage=-1.0).fit(*make_data())
+
+
+# ------------------------------------------------------------------------------- more rows
+
+
+def staged(model, **limits):
+    model._settings = replace(StackingSettings(), **limits)
+    return model
+
+
+def rows_of(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(4, n, p=[0.6, 0.3, 0.09, 0.01])
+    codes[:4] = range(4)
+    return Rows(rng.normal(size=(n, 2)), codes, np.ones(n), np.arange(4))
+
+
+def test_a_subset_has_every_level_in_its_proportion():
+    rows = rows_of()
+    places = rows.drawn(50, np.random.RandomState(0))
+    assert len(np.unique(places)) == 50
+    found, wanted = (np.bincount(c, minlength=4) for c in (rows.codes[places], rows.codes))
+    assert np.all(found >= 1)
+    assert_allclose(found, wanted / 4, atol=1.5)
+
+
+def test_equal_rows_are_merged_before_rows_are_counted():
+    rows = rows_of(30)
+    copies = np.random.default_rng(0).integers(0, 3, 30)
+    weighted = replace(rows, weights=copies.astype(float))
+    repeated = rows.take(np.repeat(np.arange(30), copies))
+    (one, where), (two, _) = weighted.merged(), repeated.merged()
+    assert_array_equal(one.X, two.X)
+    assert_array_equal(one.weights, two.weights)
+    assert_array_equal(where < 0, copies == 0)
+    assert_array_equal(one.X[where[copies > 0]], rows.X[copies > 0])
+
+
+def test_searches_on_all_rows_begin_at_the_subset():
+    X, y = make_data(n=120, noise=0.5)
+    models = {
+        "gp": OrdinalGPClassifier(),
+        "sequential": SequentialOrdinalGP(),
+        "poor": gp(RBF(0.01)),
+        "least squares": LeastSquaresOrdinalClassifier(Matern(nu=1.5)),
+    }
+    seen = []
+    model = staged(StackedOrdinalGP(models, random_state=0), full_rows=100, screen_rows=60)
+    with listening(seen.append):
+        model.fit(X, y)
+    assert [p.text for p in seen[:4]] == [f"{name} on 60 rows" for name in models]
+    assert model.weights_["poor"] == 0
+    whole = OrdinalGPClassifier().fit(X, y)
+    warm = model.models_["gp"]
+    assert warm.kernel is None
+    assert not hasattr(warm, "_start") or warm._start is None
+    value = warm.log_marginal_likelihood_value_
+    assert_allclose(value, whole.log_marginal_likelihood_value_, atol=0.05)
+    assert len(warm.evidence_path_) < len(whole.evidence_path_) + 5
+    steps = SequentialOrdinalGP().fit(X, y)
+    value = model.models_["sequential"].log_marginal_likelihood_value_
+    assert_allclose(value, steps.log_marginal_likelihood_value_, atol=0.2)
+
+
+def test_many_rows_are_mixed_on_a_subset(tmp_path):
+    X, y = make_data(n=400, noise=0.5, r=3)
+    limits = {"full_rows": 60, "screen_rows": 50, "exact_rows": 100, "judge_rows": 150}
+    models = {
+        "gp": OrdinalGPClassifier(RBF(1.5)),
+        "sequential": SequentialOrdinalGP(RBF(1.5)),
+        "additive": OrdinalGPClassifier(Additive(1.0), inducing=None),
+    }
+    model = staged(StackedOrdinalGP(models, random_state=0), **limits).fit(X, y)
+    assert_allclose(sum(model.weights_.values()), 1)
+    assert model.loo_proba().shape == (400, 3)
+    assert_allclose(model.loo_proba().sum(axis=1), 1)
+    new, levels = make_data(n=400, noise=0.5, r=3, seed=1)
+    whole = OrdinalGPClassifier().fit(X, y)
+    scores = [
+        log_score(levels, m.category_proba(new), categories=[0, 1, 2]) for m in (model, whole)
+    ]
+    assert scores[0] < scores[1] + 0.05
+    assert_allclose(model.loo_log_score_, scores[0], atol=0.15)
+    model.save(tmp_path / "model.ogp")
+    assert_array_equal(load(tmp_path / "model.ogp").loo_proba(), model.loo_proba())
+
+
+def test_leave_one_out_of_very_many_rows_is_not_kept():
+    X, y = make_data(n=150)
+    model = staged(
+        quick(random_state=0), full_rows=50, screen_rows=40, exact_rows=80, kept_rows=100
+    )
+    model.fit(X, y)
+    with pytest.raises(ValueError, match="kept up to 20,000 rows"):
+        model.loo_proba()
+    assert np.isfinite(model.loo_log_score_)
