@@ -7,7 +7,11 @@ from scipy.stats import norm
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
 import ordinalgp
-from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
+from ordinalgp import (
+    LeastSquaresOrdinalClassifier,
+    OrdinalGPClassifier,
+    SparseBayesOrdinalClassifier,
+)
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.datasets import make_additive_ranks
 from ordinalgp.kernels import Additive, ARDLinear
@@ -224,10 +228,18 @@ def test_bands_hold_a_known_additive_function():
 # ------------------------------------------------------------------ draws of the probabilities
 
 
-@pytest.mark.parametrize("inducing", [None, 15])
-def test_draws_have_the_moments_of_the_posterior(inducing, rows):
+@pytest.mark.parametrize(
+    "model",
+    [
+        fixed(Additive(0.8)),
+        fixed(Additive(0.8), inducing=15),
+        LeastSquaresOrdinalClassifier(Additive(0.8), optimizer=None),
+        SparseBayesOrdinalClassifier(RBF(1.5)),
+    ],
+)
+def test_draws_have_the_moments_of_the_posterior(model, rows):
     X, y = rows
-    model = fixed(Additive(0.8), inducing=inducing).fit(X, y)
+    model.fit(X, y)
     drawn = model.sample_proba(X[:3], 20_000, random_state=0)
     assert drawn.shape == (20_000, 3, 4)
     assert_allclose(drawn.sum(axis=2), 1.0)

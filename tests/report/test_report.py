@@ -106,7 +106,7 @@ def test_the_images_show_and_have_words(page):
     images = page.evaluate(
         "() => [...document.images].map(i => [i.complete, i.naturalWidth, i.alt, i.offsetWidth])"
     )
-    assert len(images) == 9
+    assert len(images) == 10
     for complete, width, alt, shown in images:
         assert complete
         assert width > 300
@@ -200,9 +200,36 @@ def test_models_without_relevance_or_search_have_a_report_too():
     classifier = OrdinalGPClassifier(optimizer=None)
     bare = TableModel(classifier, kernel="rbf").fit(columns, [1, 1, 2, 2, 3, 3])
     page = report_html(bare)
-    assert page.count("<img ") == 6  # latent, confusion, calibration twice, intervals, along x
+    # latent, confusion, calibration twice, intervals, effects, along x
+    assert page.count("<img ") == 7
     assert "Model of ordered levels" in page
     assert "NaN" not in page
+
+
+@pytest.mark.parametrize(
+    ("kernel", "title"),
+    [
+        ("additive", "Effect of each column on the latent scale"),
+        ("rbf", "Probability of each level"),
+    ],
+)
+def test_the_page_says_what_each_column_does(kernel, title):
+    columns, grade = school()
+    classifier = OrdinalGPClassifier(optimizer=None, categories=LEVELS)
+    fitted = TableModel(classifier, kernel=kernel).fit(columns, np.array(LEVELS)[grade - 1])
+    page = unescape(report_html(fitted))
+    assert "<h2>What each column does</h2>" in page
+    assert title in page
+    told = re.search(r'alt="Effects, the largest first: (hours .*?)\."', page)[1]
+    names = [part.split(" (")[0] for part in told.split(", ")]
+    assert sorted(names) == sorted(columns)  # one panel per column, texts and gaps included
+
+
+def test_a_table_without_differences_has_no_effects():
+    flat = TableModel(OrdinalGPClassifier(optimizer=None)).fit(
+        {"flat": [1.0] * 6}, [1, 1, 2, 2, 3, 3]
+    )
+    assert "What each column does" not in report_html(flat)
 
 
 def test_a_sparse_model_tells_of_steps_and_not_of_evaluations(html):

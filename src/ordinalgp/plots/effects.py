@@ -22,7 +22,6 @@ _FEW_VALUES = 7  # distinct numbers that are drawn as points
 _MOST_LABELS = 12  # values of a nominal column that are drawn, the most frequent ones
 _COARSE = 5  # values of a column that decide whether it is drawn
 _DRAWS = 200  # of the posterior, for the bands of probabilities
-_PANELS_PER_ROW = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +37,8 @@ class ColumnAxis:
     """names of separate values; None for numbers on a continuous axis"""
     rows: FloatArray
     """place of each row that has one"""
+    ordered: bool = True
+    """whether separate values have an order of their own: numbers and ordered categories"""
 
     @classmethod
     def of(cls, name: str, cells: Any, resolution: int) -> Self:
@@ -49,16 +50,19 @@ class ColumnAxis:
             x = np.linspace(present.min(), present.max(), resolution)
             return cls(name, x, x, None, present.astype(float))
         values, codes = np.unique(present, return_inverse=True)
+        ordered = array.dtype.kind in "biuf"
         if hasattr(cells, "cat") and getattr(cells.cat, "ordered", False):
             order = np.argsort([list(cells.cat.categories).index(value) for value in values])
-            values, codes = values[order], np.argsort(order)[codes]
+            values, codes, ordered = values[order], np.argsort(order)[codes], True
         often = np.argsort(-np.bincount(codes, minlength=len(values)), kind="stable")
         kept = np.sort(often[:_MOST_LABELS])
-        labels = [_label(value) for value in values[kept].tolist()] + ["missing"] * bool(gaps.any())
+        labels = [_label(value) for value in values[kept].tolist()]
+        rows = np.searchsorted(kept, codes[np.isin(codes, kept)])
+        if gaps.any():
+            labels, rows = [*labels, "missing"], np.append(rows, np.full(gaps.sum(), len(kept)))
         values = np.append(values[kept], array[gaps][:1])
-        rows = np.searchsorted(kept, codes[np.isin(codes, kept)]).astype(float)
-        rows = np.append(rows, np.full(gaps.sum(), len(kept)))
-        return cls(name, values, np.arange(float(len(values))), labels, rows)
+        places = np.arange(float(len(values)))
+        return cls(name, values, places, labels, rows.astype(float), ordered)
 
     def coarse(self) -> Self:
         """A few values for a first look: quantiles of the rows, or the separate values."""
@@ -72,9 +76,11 @@ class ColumnAxis:
         return np.column_stack([np.interp(self.rows, self.x, curve) for curve in curves.T])
 
     def sorted_by(self, score: FloatArray) -> IntArray:
-        """Order of the values: texts by a score, everything else as it is."""
-        texts = self.labels is not None and self.values.dtype.kind not in "biuf"
-        return np.argsort(score, kind="stable") if texts else np.arange(len(self.x))
+        """Order of the values: texts by a score and gaps last, everything else as it is."""
+        if self.labels is None or self.ordered:
+            return np.arange(len(self.x))
+        last = [value is None or value != value for value in self.values.tolist()]
+        return np.lexsort([score, np.array(last, dtype=float)])
 
     def reordered(self, order: IntArray) -> Self:
         """The axis with its separate values in another order."""
@@ -308,6 +314,7 @@ class EffectDisplay(Display):
     """on the scale of the panels: relative to the average row"""
     categories: NDArray[Any]
     coverage: float = 0.9
+    n_cols: int = 3
     axes_: list[Any] = field(default_factory=list, init=False)
 
     @classmethod
@@ -324,6 +331,7 @@ class EffectDisplay(Display):
         max_rows: int = 100,
         feature_names: Any = None,
         random_state: Any = 0,
+        n_cols: int = 3,
         ax: Any = None,
     ) -> Self:
         """Compute the effects of the columns of ``X``, and draw them.
@@ -351,9 +359,43 @@ class EffectDisplay(Display):
             Names of all columns; None takes those of ``X``, if it has any.
         random_state : int, RandomState instance or None, default=0
             Seed of the sample of rows and of the draws.
+        n_cols : int, default=3
+            Largest number of panels in a row.
         ax : matplotlib Axes, default=None
             Axes whose place the panels take; None makes a new figure.
         """
+        display = cls.computed(
+            estimator,
+            X,
+            features=features,
+            kind=kind,
+            max_features=max_features,
+            coverage=coverage,
+            resolution=resolution,
+            max_rows=max_rows,
+            feature_names=feature_names,
+            random_state=random_state,
+            n_cols=n_cols,
+        )
+        return display.plot(ax=ax)
+
+    @classmethod
+    def computed(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        features: Iterable[Any] | None = None,
+        kind: str = "auto",
+        max_features: int = 9,
+        coverage: float = 0.9,
+        resolution: int = 30,
+        max_rows: int = 100,
+        feature_names: Any = None,
+        random_state: Any = 0,
+        n_cols: int = 3,
+    ) -> Self:
+        """Compute the effects without drawing; the parameters are those of `from_estimator`."""
         check_option("kind", kind, ("auto", "latent", "probability"))
         check_number("coverage", coverage, above=0)
         if coverage >= 1:
@@ -362,6 +404,7 @@ class EffectDisplay(Display):
             ("max_features", max_features, 1),
             ("resolution", resolution, 2),
             ("max_rows", max_rows, 1),
+            ("n_cols", n_cols, 1),
         ):
             check_whole(name, number, least=least)
         inputs, rng = _Inputs.of(X, feature_names), check_random_state(random_state)
@@ -378,23 +421,27 @@ class EffectDisplay(Display):
             )
         if own is None:
             panels = view.probability_panels(axes, max_features)
-            return cls(panels, "probability", np.empty(0), view.categories, coverage).plot(ax=ax)
+            return cls(panels, "probability", np.empty(0), view.categories, coverage, n_cols)
         panels = view.latent_panels(axes, own, max_features)
         constant = view.classifier.effects(view.features(inputs.take(np.arange(1)).X)).constant
         thresholds = view.classifier.thresholds_ - constant
-        return cls(panels, "latent", thresholds, view.categories, coverage).plot(ax=ax)
+        return cls(panels, "latent", thresholds, view.categories, coverage, n_cols)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw in the place of ``ax``, a matplotlib Axes, or on a new figure; return itself."""
         if ax is None:
-            rows, columns = self._shape()
-            size = 3.3 * columns + 0.9, 2.6 * rows
-            _, ax = base.pyplot().subplots(figsize=size, layout="constrained")
+            _, ax = base.pyplot().subplots(figsize=self.size, layout="constrained")
         return super().plot(ax)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of a new figure, in inches."""
+        rows, columns = self._shape()
+        return 3.3 * columns + 0.9, 2.6 * rows
 
     def _shape(self) -> tuple[int, int]:
         n = len(self.panels)
-        columns = n if n <= _PANELS_PER_ROW else 2 if n == 4 else _PANELS_PER_ROW
+        columns = 2 if n == 4 and self.n_cols > 2 else min(n, self.n_cols)
         return -(-n // columns), columns
 
     def _draw(self, ax: Any) -> None:
@@ -415,7 +462,8 @@ class EffectDisplay(Display):
             panel_ax.tick_params(axis="y", labelleft=left)
             if left:
                 what = "effect" if self.kind == "latent" else "probability"
-                panel_ax.set_ylabel(f"{what} ({self.coverage:.0%} band)")
+                known = all(np.isfinite(each.low).all() for each in self.panels)
+                panel_ax.set_ylabel(what + f" ({self.coverage:.0%} band)" * known)
         if self.kind == "probability":
             base.legend_beside(self.axes_[columns - 1])
 
@@ -442,7 +490,7 @@ class EffectDisplay(Display):
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
         height = (high - low) or 1.0
         if self.kind == "probability":
-            return 0.0, min(1.0, high + 0.05)
+            return -0.02, min(1.02, high + 0.05)
         low_cut, high_cut = self.thresholds[0] - 0.1 * height, self.thresholds[-1] + 0.1 * height
         margin = 0.06 * height
         return (

@@ -25,6 +25,9 @@ from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.summary import ERRORS, RULE, SCORES, relevance, summarise
 
 _GRID_POINTS = 60  # along each axis of the contour
+_EFFECT_PANELS = 8  # columns whose effects are drawn
+_EFFECT_ROWS = 50  # rows over which probabilities are averaged
+_EFFECT_POINTS = 25  # along each curve
 _COVERAGE = 0.9  # of the intervals that are drawn
 
 
@@ -104,13 +107,21 @@ class Figure:
     alt: str
     draw: Callable[..., Any]
     """draws on the axes ``ax``"""
+    size: tuple[float, float] = (7.2, 4.3)
+    """width and height in inches"""
+
+    @property
+    def pixels(self) -> tuple[int, int]:
+        """Width and height on the page."""
+        width, height = self.size
+        return 720, round(720 * height / width)
 
     @property
     def source(self) -> str:
         """The plot as a data address."""
         style = {"font.size": 10.5, "svg.hashsalt": "ordinalgp", "axes.grid": False}
         with pyplot().rc_context(style):
-            ax = file_axes((7.2, 4.3))
+            ax = file_axes(self.size)
             self.draw(ax=ax)
             content = io.BytesIO()
             # Without a date equal models make equal reports.
@@ -125,6 +136,8 @@ def _figures(model: TableModel, numbers: list[NumberColumn]) -> Iterator[tuple[s
         yield "latent", _latent(model)
     if len(model.loo_proba_):
         yield from _leave_one_out(model)
+    if (effects := _effects(model)) is not None:
+        yield f"effects {effects.kind}", _effects_figure(effects)
     if (shares := relevance(model)) is not None:
         yield "relevance", _relevance(shares)
     if numbers and scale:
@@ -169,6 +182,27 @@ def _leave_one_out(model: TableModel) -> Iterator[tuple[str, Figure]]:
     alt = f"Intervals of levels for a coverage of {_COVERAGE:.0%}, with the true levels."
     bars = partial(plots.IntervalDisplay.from_intervals, found, y, levels)
     yield "intervals", Figure(alt, bars)
+
+
+def _effects(model: TableModel) -> plots.EffectDisplay | None:
+    """Effects of the columns, where one of them varies."""
+    if not np.ptp(model.sample_, axis=0).any():
+        return None
+    rows = model.encoder_.decode(model.sample_)
+    return plots.EffectDisplay.computed(
+        model,
+        rows,
+        max_features=_EFFECT_PANELS,
+        max_rows=_EFFECT_ROWS,
+        resolution=_EFFECT_POINTS,
+        n_cols=2,
+    )
+
+
+def _effects_figure(display: plots.EffectDisplay) -> Figure:
+    what = "standard deviation {:.2g}" if display.kind == "latent" else "moves {:.0%}"
+    told = [f"{each.axis.name} ({what.format(each.size)})" for each in display.panels]
+    return Figure(f"Effects, the largest first: {', '.join(told)}.", display.plot, display.size)
 
 
 def _relevance(shares: dict[str, float]) -> Figure:

@@ -10,9 +10,10 @@ from sklearn.utils import check_random_state
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.linalg import symmetric_root
 from ordinalgp.models.base import Fitted, OrdinalClassifier, learn_further
 from ordinalgp.models.default_kernel import gaussian_kernel
-from ordinalgp.models.exact import check_finite, check_rows
+from ordinalgp.models.exact import check_finite, check_rows, probabilities_along
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows, numbered_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
@@ -76,6 +77,12 @@ class SparseModel:
         """Probability of every level at new rows, (n, r)."""
         found = self.latent(X)
         return self.likelihood.probabilities(found.mean, found.var)
+
+    def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
+        """Probabilities of the levels under ``n`` draws of the weights, (n, rows, r)."""
+        phi = self.kernel(X, self.rows.inputs[self.relevant])
+        drawn = rng.standard_normal((n, len(self.covariance))) @ symmetric_root(self.covariance)
+        return probabilities_along(self.likelihood, (self.basis.weights + drawn) @ phi.T)
 
     def check(self, n_features: int, n_levels: int) -> None:
         """Raise ValueError unless the parts of a saved model agree."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray
 from ordinalgp.persistence import saved_as
-from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, texts
+from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, objects, texts
 
 _MOST_TEXTS = 50  # different texts in a column that is nominal by its look alone
 _MOST_LEVELS = 50  # different values of a target
@@ -76,6 +76,11 @@ class NumberColumn:
         scaled = (np.where(np.isfinite(found), found, self.median) - self.mean) / self.scale
         return np.column_stack([scaled, absent][: len(self.features)]), bad
 
+    def decode(self, features: FloatArray) -> NDArray[Any]:
+        """Cells that have these features, to 12 digits; NaN for gaps."""
+        values = [float(f"{value:.12g}") for value in self.mean + self.scale * features[:, 0]]
+        return np.where(features[:, 1:].any(axis=1), np.nan, values)
+
     @staticmethod
     def reason(value: Any) -> str:
         """Reason why a cell is bad."""
@@ -129,6 +134,13 @@ class NominalColumn:
         parts = [one_hot, (codes == -1)[:, None]]
         return np.hstack(parts[: 1 + (self.missing > 0)]).astype(float), codes == -2
 
+    def decode(self, features: FloatArray) -> NDArray[Any]:
+        """Cells that have these features; None for gaps."""
+        n = len(self.values)
+        marked = (*features[:, n:].T, np.zeros(len(features)))[0]
+        rows = zip(features[:, :n].argmax(axis=1), marked, strict=True)
+        return objects(None if gap else self.values[at] for at, gap in rows)
+
     def reason(self, value: Any) -> str:
         """Reason why a cell is bad."""
         more = [", ..."] * (len(self.values) > _SHOWN_VALUES)
@@ -165,6 +177,23 @@ class Encoder:
     def owner(self) -> list[int]:
         """Column that each encoded feature belongs to, by its place."""
         return [at for at, column in enumerate(self.columns) for _ in column.features]
+
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """Features of each column, by its name."""
+        owner = self.owner
+        places = [
+            [at for at, mine in enumerate(owner) if mine == k] for k in range(len(self.columns))
+        ]
+        return {column.name: found for column, found in zip(self.columns, places, strict=True)}
+
+    def decode(self, features: FloatArray) -> Table:
+        """Table whose rows have these features, (n, d)."""
+        cells = {
+            column.name: column.decode(features[:, places])
+            for column, places in zip(self.columns, self.groups.values(), strict=True)
+        }
+        return Table(cells, np.arange(1, len(features) + 1), "row")
 
     def encode(self, table: Table, decimal: str = ".") -> tuple[FloatArray, list[BadCell]]:
         """Features of shape (n, d), and the cells that could not be encoded."""

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.gp import OrdinalGPClassifier
-from ordinalgp.kernels import ARDLinear, Exponential
+from ordinalgp.kernels import Additive, ARDLinear, Exponential
 from ordinalgp.models.default_kernel import gaussian_kernel
+from ordinalgp.models.effects import Effects
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.cells import BadRows, as_table
@@ -23,7 +24,8 @@ from ordinalgp.tables.training import EncodedFile
 from ordinalgp.validation.labels import class_positions
 from ordinalgp.validation.options import check_option
 
-KERNELS = ("rbf", "ard", "linear", "exponential")
+KERNELS = ("rbf", "ard", "linear", "exponential", "additive")
+_SAMPLE_ROWS = 100  # of the training rows, over which reports average
 
 
 @saved_as("result.table")
@@ -45,6 +47,8 @@ class TableResult:
     latent_variance: Annotated[FloatArray, Axes("latent", 0.0, np.inf)]
     loo_proba: Annotated[FloatArray, Axes("loo r", 0.0, 2.0)]
     """leave-one-out probabilities in rank order, or no rows"""
+    sample: Annotated[FloatArray, Axes("sampled d", *FINITE)]
+    """features of some training rows"""
 
     def check(self) -> None:
         """Raise ValueError unless the parts agree."""
@@ -72,13 +76,18 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     classifier : estimator, default=None
+<<<<<<< HEAD
         Classifier of this package with probabilities. None is ``StackedOrdinalGP()``, a mixture of
         models; with a ``kernel``, or rows in chunks, ``OrdinalGPClassifier()``.
     kernel : {"rbf", "ard", "linear", "exponential"}, default=None
+=======
+        Classifier of this package with a latent function; None is ``OrdinalGPClassifier()``.
+    kernel : {"rbf", "ard", "linear", "exponential", "additive"}, default=None
+>>>>>>> effects
         Kernel for the encoded features: one length scale; one length scale per feature; a linear
-        kernel with one relevance per feature; or functions with kinks and one length scale. A
-        search starts from it; ``SparseBayesOrdinalClassifier`` keeps it. None keeps the
-        classifier's own.
+        kernel with one relevance per feature; functions with kinks and one length scale; or a sum
+        of one function per feature. A search starts from it; ``SparseBayesOrdinalClassifier``
+        keeps it. None keeps the classifier's own.
     nominal, numeric : collections of str, default=()
         Columns that are nominal or numeric whatever their cells look like.
     target : str, default=None
@@ -109,7 +118,13 @@ class TableModel(BaseEstimator):
     loo_proba_ : ndarray of shape (n_samples, n_categories)
         Leave-one-out probabilities in rank order; no rows if the classifier has none.
     latent_mean_, latent_variance_ : ndarrays of shape (n_samples,)
+<<<<<<< HEAD
         Posterior of the latent function at the training rows; empty without such a function.
+=======
+        Posterior of the latent function at the training rows.
+    sample_ : ndarray of shape (n_sampled, n_features)
+        Encoded features of at most 100 training rows, drawn at random.
+>>>>>>> effects
 
     Examples
     --------
@@ -174,9 +189,15 @@ class TableModel(BaseEstimator):
             loo = np.zeros((len(features), len(counts)))
             observed = class_positions(classifier.categories_, classifier.classes_)
             loo[:, observed] = classifier.loo_proba()
+<<<<<<< HEAD
         mean, var = _latent(classifier, features)
         spread = features.std(axis=0)
         self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
+=======
+        mean, var = classifier.latent_mean_and_variance(features)
+        parts = classifier, encoder, features.std(axis=0), counts, codes, mean, var, loo
+        self._keep(TableResult(*parts, _sample(features)))
+>>>>>>> effects
         return self
 
     def fit_chunks(self, encoded: EncodedFile) -> Self:
@@ -200,9 +221,15 @@ class TableModel(BaseEstimator):
         counts = np.zeros(len(levels), dtype=np.intp)
         counts[class_positions(levels, encoded.levels)] = encoded.counts
         loo = np.zeros((0, len(levels)))
+<<<<<<< HEAD
         mean, var = _latent(classifier, sample)
         spread = sample.std(axis=0)
         self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
+=======
+        mean, var = classifier.latent_mean_and_variance(sample)
+        parts = classifier, encoder, sample.std(axis=0), counts, codes, mean, var, loo
+        self._keep(TableResult(*parts, _sample(sample)))
+>>>>>>> effects
         return self
 
     def _unfitted(self, n_features: int, *, chunks: bool = False) -> Any:
@@ -235,6 +262,7 @@ class TableModel(BaseEstimator):
         self.spread_, self.codes_ = result.spread, result.codes
         self.level_counts_, self.loo_proba_ = result.level_counts, result.loo_proba
         self.latent_mean_, self.latent_variance_ = result.latent_mean, result.latent_variance
+        self.sample_ = result.sample
 
     def _restore(self, result: Any) -> None:
         """Become the fitted model of a file."""
@@ -333,6 +361,23 @@ class TableModel(BaseEstimator):
         features = self.encode(X)
         return self.classifier_.latent_mean_and_variance(features)
 
+    def effects(self, X: Any) -> Effects:
+        """Posterior of each column's own function, for kernels with an additive part.
+
+        Parameters
+        ----------
+        X : DataFrame, Table or dict of columns
+            The rows.
+
+        Returns
+        -------
+        Effects
+            One column of ``mean`` and ``std`` per column of the table: the sum over its features.
+        """
+        features = self.encode(X)
+        found: Effects = self.classifier_.effects(features, groups=self.encoder_.groups)
+        return found
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model, encoding included, to a file for :func:`ordinalgp.load`.
 
@@ -344,12 +389,21 @@ class TableModel(BaseEstimator):
         save(self, path)
 
 
+<<<<<<< HEAD
 def _latent(classifier: Any, features: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Latent moments of rows, or of none for a classifier without a latent function."""
     if not hasattr(classifier, "latent_mean_and_variance"):
         return np.empty(0), np.empty(0)
     mean, var = classifier.latent_mean_and_variance(features)
     return mean, var
+=======
+def _sample(features: FloatArray) -> FloatArray:
+    """Some of the rows, drawn at random, in their order."""
+    if len(features) <= _SAMPLE_ROWS:
+        return features
+    rows = np.random.default_rng(0).choice(len(features), _SAMPLE_ROWS, replace=False)
+    return features[np.sort(rows)]
+>>>>>>> effects
 
 
 def kernel_named(name: str, n_features: int) -> Any:
@@ -358,6 +412,8 @@ def kernel_named(name: str, n_features: int) -> Any:
     if name == "linear":
         return ARDLinear(np.full(n_features, 1 / n_features))
     bounds = (1e-3, 1e5)
+    if name == "additive":
+        return Additive(1.0, length_scale_bounds=bounds)
     if name == "exponential":
         return Exponential(2.0 * n_features, length_scale_bounds=bounds)
     return gaussian_kernel(n_features, bounds, per_feature=name == "ard")
