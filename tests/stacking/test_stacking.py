@@ -47,7 +47,7 @@ def test_scikit_learn_contract(estimator, check):
 # ------------------------------------------------------------------------------ the mixture
 
 
-def test_the_mixture_is_the_weighted_mean():
+def test_the_mixture_is_the_sharpened_weighted_mean():
     X, y = make_data(n=40)
     model = quick(shrinkage=3.0).fit(X, y)
     alone = {name: clone(each).fit(X, y) for name, each in model.models.items()}
@@ -56,7 +56,9 @@ def test_the_mixture_is_the_weighted_mean():
     new = np.random.default_rng(1).normal(size=(7, 2))
     for method, rows in (("category_proba", [new]), ("predict_proba", [new]), ("loo_proba", [])):
         parts = [w * getattr(alone[name], method)(*rows) for name, w in model.weights_.items()]
-        assert_allclose(getattr(model, method)(*rows), sum(parts), atol=1e-10)
+        power = sum(parts) ** model.sharpness_
+        power /= power.sum(axis=1, keepdims=True)
+        assert_allclose(getattr(model, method)(*rows), power, atol=1e-10)
     assert_allclose(model.loo_log_score_, log_score(y, model.loo_proba(), categories=[0, 1, 2]))
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 
-from ordinalgp.stacking.weights import mixture_weights, optimality_gap
+from ordinalgp.stacking.weights import mixture_weights, optimality_gap, sharpened, sharpness
 
 SHRINKAGES = [0.0, 1e-3, 1.0, 15.0, 1e4]
 
@@ -92,3 +92,43 @@ def test_probabilities_that_underflow():
     grid = np.linspace(1e-4, 1 - 1e-4, 9999)
     values = [objective(np.array([a, 1 - a]), proba[[1, 3]], np.ones(2), 1.0) for a in grid]
     assert_allclose(w[0], grid[np.argmax(values)], atol=2e-4)
+
+
+def sharpness_problem(true, seed=0, n=4000):
+    """Levels drawn from p^true, and the flatter probabilities p."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(4), n)
+    q = p**true / np.sum(p**true, axis=1, keepdims=True)
+    return p, np.array([rng.choice(4, p=row) for row in q])
+
+
+def test_sharpness_finds_the_exponent_of_flattened_probabilities():
+    p, codes = sharpness_problem(true=2.0)
+    found = sharpness(p, codes, np.ones(len(p)))
+    # Less than what the rows show, by the factor by which leave-one-out overstates it.
+    assert_allclose(np.log(found), np.log(2.0) - 0.15, atol=0.06)
+
+
+def test_sharpness_of_calibrated_and_of_too_sharp_probabilities_is_one():
+    for true in (1.0, 0.5):
+        p, codes = sharpness_problem(true)
+        assert sharpness(p, codes, np.ones(len(p))) == 1.0
+
+
+def test_sharpness_counts_copies_and_needs_rows():
+    p, codes = sharpness_problem(3.0, n=60)
+    copies = np.random.default_rng(1).integers(0, 4, 60)
+    weighted = sharpness(p, codes, copies.astype(float))
+    repeated = sharpness(
+        np.repeat(p, copies, axis=0), np.repeat(codes, copies), np.ones(copies.sum())
+    )
+    assert_allclose(weighted, repeated, rtol=1e-3)
+    assert sharpness(p[:2], codes[:2], np.ones(2)) < weighted
+
+
+def test_sharpened_probabilities():
+    p = np.array([[0.2, 0.8, 0.0], [1.0, 0.0, 0.0]])
+    assert_allclose(sharpened(p, 2.0), [[0.04 / 0.68, 0.64 / 0.68, 0.0], [1.0, 0.0, 0.0]])
+    assert_allclose(sharpened(p, 1.0), p)
+    tiny = np.array([[1e-200, 2e-200]])
+    assert_allclose(sharpened(tiny / tiny.sum(), 5.0), [[1 / 33, 32 / 33]])

@@ -56,6 +56,9 @@ class StackedOrdinalGP(OrdinalClassifier):
         of the default set are fitted on scaled inputs.
     weights_ : dict of str and float
         Weight of every name in ``models``, 0 for those not kept; they sum to one.
+    sharpness_ : float
+        Exponent of the averaged probabilities, at least 1. An average is more cautious than its
+        parts; where left-out rows show that levels are almost certain, it is sharpened.
     loo_log_score_ : float
         Leave-one-out log score of the mixture: the mean of minus the log probability of the level
         of a left-out row; lower is better. It is slightly optimistic, because the weights and
@@ -151,4 +154,5 @@ class StackedOrdinalGP(OrdinalClassifier):
         self.weights_ = dict(zip(model.names, weights, strict=True))
         names = [name for name, weight in self.weights_.items() if weight > 0]
         self.models_ = dict(zip(names, model.models, strict=True))
+        self.sharpness_ = model.sharpness
         self.loo_log_score_ = model.log_score

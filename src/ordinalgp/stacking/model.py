@@ -9,6 +9,7 @@ from ordinalgp._typing import Axes, FloatArray, Tagged
 from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.persistence import saved_as
 from ordinalgp.stacking.inputs import Inputs, View
+from ordinalgp.stacking.weights import sharpened
 
 
 @saved_as("model.mixture")
@@ -28,6 +29,8 @@ class MixtureModel:
     """scaling of the inputs; None: all models see them as given"""
     left_out: Annotated[FloatArray, Axes("rows r", 0.0, 1.0 + 1e-9)]
     """probabilities of each training row without itself, or no rows where they were not kept"""
+    sharpness: Annotated[float, Axes("", 1.0, 10.0)]
+    """exponent of the averaged probabilities"""
     log_score: float
     """mean of minus the log probability of the levels of left-out rows"""
 
@@ -35,7 +38,8 @@ class MixtureModel:
         """Probability of every level at new rows, (n, r)."""
         weights = self.weights[self.weights > 0]
         parts = zip(weights, self.models, self._seen(X), strict=True)
-        return np.asarray(sum(w * model.category_proba(rows) for w, model, rows in parts))
+        mean = np.asarray(sum(w * model.category_proba(rows) for w, model, rows in parts))
+        return sharpened(mean, self.sharpness)
 
     def _seen(self, X: FloatArray) -> list[FloatArray]:
         """Rows as each of the models sees them."""
@@ -45,8 +49,8 @@ class MixtureModel:
     def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
         """Draws of models by their weights, and of their probabilities, (n, rows, r).
 
-        Their mean is that of the mixture. They spread by as much as the models disagree, and by
-        what each model does not know. A model without draws has its probabilities.
+        Their mean is about that of the mixture. They spread by as much as the models disagree,
+        and by what each model does not know. A model without draws has its probabilities.
         """
         weights = self.weights[self.weights > 0]
         counts, seeds = (
@@ -60,7 +64,7 @@ class MixtureModel:
                 found.append(model.sample_proba(rows, int(count), random_state=int(seed)))
             elif count:
                 found.append(np.tile(model.category_proba(rows), (count, 1, 1)))
-        return np.concatenate(found)
+        return sharpened(np.concatenate(found), self.sharpness)
 
     def left_out_probabilities(self) -> FloatArray:
         """Probability of every level at each training row without itself, (n, r)."""

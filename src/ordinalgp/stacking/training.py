@@ -33,7 +33,7 @@ from ordinalgp.runtime.warning import warn_user
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking.inputs import Inputs, View
 from ordinalgp.stacking.model import MixtureModel
-from ordinalgp.stacking.weights import mixture_weights
+from ordinalgp.stacking.weights import mixture_weights, sharpened, sharpness
 from ordinalgp.validation.labels import class_positions
 
 
@@ -222,9 +222,14 @@ class Training:
         self._report_weights(dict(zip(self.models, weights, strict=True)))
         kept = [name for name, w in zip(self.models, weights, strict=True) if w > 0]
         parts = tuple(models[name] for name in kept), tuple(self._view(name) for name in kept)
-        score = _log_score(judged, judge)
-        left_out = np.asarray(proba)
-        return MixtureModel(tuple(self.models), weights, *parts, self.inputs, left_out, score)
+        exponent = 1.0  # a single model is as cautious as it is
+        if len(kept) > 1:
+            exponent = sharpness(np.asarray(judged), judge.codes, judge.weights)
+        score = _log_score(sharpened(np.asarray(judged), exponent), judge)
+        left_out = sharpened(np.asarray(proba), exponent)
+        return MixtureModel(
+            tuple(self.models), weights, *parts, self.inputs, left_out, exponent, score
+        )
 
     def _report_weights(self, weights: dict[str, float]) -> None:
         shown = ", ".join(f"{name} {w:.2f}" for name, w in weights.items() if w > 0)
