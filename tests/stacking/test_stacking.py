@@ -147,6 +147,27 @@ def test_the_default_models_follow_the_scale_of_the_inputs():
     assert_allclose(scaled.predict_proba(1e4 * X), plain.predict_proba(X), atol=0.02)
 
 
+STRANGE = {
+    "a row per level": (np.random.default_rng(0).normal(size=(6, 3)), np.arange(6)),
+    "constant columns": (
+        np.column_stack([np.full((30, 2), 7.0), np.arange(30)]),
+        np.arange(30) % 2,
+    ),
+    "more columns than rows": (np.random.default_rng(0).normal(size=(8, 60)), np.arange(8) % 3),
+    "far from zero": (1e9 + np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+def test_the_default_models_on_strange_rows(kind):
+    X, y = STRANGE[kind]
+    model = StackedOrdinalGP(random_state=0).fit(X, y)
+    for proba in (model.category_proba(X), model.category_proba(1e3 * X), model.loo_proba()):
+        assert_allclose(proba.sum(axis=1), 1)
+        assert np.all(proba >= 0)
+    assert np.isfinite(model.loo_log_score_)
+
+
 # -------------------------------------------------------------------------- what may fail
 
 
