@@ -192,7 +192,8 @@ def _differences(
             paired_difference("log_score", select(records, dataset=dataset, model=model), mine)
             for model in others
         )
-        rows.append(entries(dataset, *(f"{gap:+.3f}±{error:.3f}" for gap, error, _ in gaps)))
+        shown = (f"{gap:+.3f}±{error:.3f}" if n > 1 else "–" for gap, error, n in gaps)
+        rows.append(entries(dataset, *shown))
     title = f"Log score less that of {MODELS[ours].label}"
     note = (
         "Mean difference over the splits of both, and its standard error; above 0 ours is better."

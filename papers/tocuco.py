@@ -40,15 +40,6 @@ DATASETS = ("balance_scale", "car", "swd", "lev", "esl", "winequality_red")
 # ----------------------------------------------------------------------------------- decisions
 
 
-def decide_balanced(proba: FloatArray, shares: FloatArray) -> IntArray:
-    """Choose the level of least absolute error when every level counts the same.
-
-    This is the median of the probabilities divided by the ``shares`` of the levels in training.
-    """
-    weighed = np.divide(proba, shares, out=np.zeros_like(proba), where=shares > 0)
-    return decide(weighed / weighed.sum(axis=1, keepdims=True), "median")
-
-
 def decide_kappa(proba: FloatArray, shares: FloatArray) -> IntArray:
     """Choose the levels of all rows that make expected quadratic kappa greatest.
 
@@ -75,7 +66,7 @@ RULES: dict[str, Callable[[FloatArray, FloatArray], IntArray]] = {
     "mode": lambda proba, _: decide(proba, "mode"),
     "median": lambda proba, _: decide(proba, "median"),
     "mean": lambda proba, _: decide(proba, "mean"),
-    "balanced": decide_balanced,
+    "balanced": lambda proba, shares: decide(proba, "balanced", frequencies=shares),
     "kappa": decide_kappa,
 }
 

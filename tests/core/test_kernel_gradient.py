@@ -364,6 +364,12 @@ def test_cross_covariance_is_the_kernel_between_two_sets(x):
         assert_allclose(K, kernel(Z, X), rtol=1e-9, atol=1e-13, err_msg=k)
 
 
+def test_cross_covariance_of_no_rows():
+    X = inputs("plain")
+    for k in ("additive-ard", "exponential-ard", "additive-and-rough", "quadratic"):
+        assert cross_covariance(kernels(3)[k], X[:0], X).shape == (0, 12), k
+
+
 @pytest.mark.parametrize("change", ["none", "offset", "outlier", "scales", "duplicates"])
 @pytest.mark.parametrize("family", [RBF, Matern, "exponential", RationalQuadratic])
 def test_kernel_matrix_with_many_columns(change, family):

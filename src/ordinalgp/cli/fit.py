@@ -48,12 +48,8 @@ Kernel = Annotated[
     common.one_of(
         (*KERNELS, "auto"),
         "rbf: one length scale; ard: one per feature, which shows the columns that matter "
-<<<<<<< HEAD
-        "(default of gp); linear; exponential: functions with kinks. "
-=======
-        "(default); linear; exponential: functions with kinks; additive: one function per feature. "
->>>>>>> effects
-        "For sparse: rbf, exponential, or auto, the better of the two (default).",
+        "(default of gp); linear; exponential: functions with kinks; additive: one function per "
+        "feature. For sparse: rbf, exponential, or auto, the better of the two (default).",
     ),
 ]
 _DECISION = (

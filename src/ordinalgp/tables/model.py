@@ -76,14 +76,9 @@ class TableModel(BaseEstimator):
     Parameters
     ----------
     classifier : estimator, default=None
-<<<<<<< HEAD
         Classifier of this package with probabilities. None is ``StackedOrdinalGP()``, a mixture of
         models; with a ``kernel``, or rows in chunks, ``OrdinalGPClassifier()``.
-    kernel : {"rbf", "ard", "linear", "exponential"}, default=None
-=======
-        Classifier of this package with a latent function; None is ``OrdinalGPClassifier()``.
     kernel : {"rbf", "ard", "linear", "exponential", "additive"}, default=None
->>>>>>> effects
         Kernel for the encoded features: one length scale; one length scale per feature; a linear
         kernel with one relevance per feature; functions with kinks and one length scale; or a sum
         of one function per feature. A search starts from it; ``SparseBayesOrdinalClassifier``
@@ -118,13 +113,9 @@ class TableModel(BaseEstimator):
     loo_proba_ : ndarray of shape (n_samples, n_categories)
         Leave-one-out probabilities in rank order; no rows if the classifier has none.
     latent_mean_, latent_variance_ : ndarrays of shape (n_samples,)
-<<<<<<< HEAD
         Posterior of the latent function at the training rows; empty without such a function.
-=======
-        Posterior of the latent function at the training rows.
     sample_ : ndarray of shape (n_sampled, n_features)
         Encoded features of at most 100 training rows, drawn at random.
->>>>>>> effects
 
     Examples
     --------
@@ -189,15 +180,9 @@ class TableModel(BaseEstimator):
             loo = np.zeros((len(features), len(counts)))
             observed = class_positions(classifier.categories_, classifier.classes_)
             loo[:, observed] = classifier.loo_proba()
-<<<<<<< HEAD
         mean, var = _latent(classifier, features)
-        spread = features.std(axis=0)
-        self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
-=======
-        mean, var = classifier.latent_mean_and_variance(features)
         parts = classifier, encoder, features.std(axis=0), counts, codes, mean, var, loo
         self._keep(TableResult(*parts, _sample(features)))
->>>>>>> effects
         return self
 
     def fit_chunks(self, encoded: EncodedFile) -> Self:
@@ -221,15 +206,9 @@ class TableModel(BaseEstimator):
         counts = np.zeros(len(levels), dtype=np.intp)
         counts[class_positions(levels, encoded.levels)] = encoded.counts
         loo = np.zeros((0, len(levels)))
-<<<<<<< HEAD
         mean, var = _latent(classifier, sample)
-        spread = sample.std(axis=0)
-        self._keep(TableResult(classifier, encoder, spread, counts, codes, mean, var, loo))
-=======
-        mean, var = classifier.latent_mean_and_variance(sample)
         parts = classifier, encoder, sample.std(axis=0), counts, codes, mean, var, loo
         self._keep(TableResult(*parts, _sample(sample)))
->>>>>>> effects
         return self
 
     def _unfitted(self, n_features: int, *, chunks: bool = False) -> Any:
@@ -389,21 +368,20 @@ class TableModel(BaseEstimator):
         save(self, path)
 
 
-<<<<<<< HEAD
 def _latent(classifier: Any, features: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Latent moments of rows, or of none for a classifier without a latent function."""
     if not hasattr(classifier, "latent_mean_and_variance"):
         return np.empty(0), np.empty(0)
     mean, var = classifier.latent_mean_and_variance(features)
     return mean, var
-=======
+
+
 def _sample(features: FloatArray) -> FloatArray:
     """Some of the rows, drawn at random, in their order."""
     if len(features) <= _SAMPLE_ROWS:
         return features
     rows = np.random.default_rng(0).choice(len(features), _SAMPLE_ROWS, replace=False)
     return features[np.sort(rows)]
->>>>>>> effects
 
 
 def kernel_named(name: str, n_features: int) -> Any:
