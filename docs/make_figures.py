@@ -12,8 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
-from ordinalgp.datasets import make_five_ranks_1d, make_three_ranks
-from ordinalgp.plots import ContourDisplay, LatentDisplay, PosteriorDisplay
+from ordinalgp.datasets import load_demo, make_five_ranks_1d, make_three_ranks
+from ordinalgp.kernels import Additive
+from ordinalgp.plots import ContourDisplay, EffectDisplay, LatentDisplay, PosteriorDisplay
 
 FOLDER = Path(__file__).parent
 LEVELS = ["low", "middle", "high"]
@@ -87,7 +88,19 @@ def five_ranks(path: Path) -> None:
     plt.close(figure)
 
 
+def effects(path: Path) -> None:
+    """Draw the functions of six columns of the demo data."""
+    demo = load_demo()
+    classifier = OrdinalGPClassifier(Additive(), categories=demo.categories)
+    model = make_pipeline(StandardScaler(), classifier).fit(demo.X, demo.y)
+    shown = {"feature_names": demo.feature_names, "max_features": 6, "max_rows": len(demo.X)}
+    display = EffectDisplay.from_estimator(model, demo.X, **shown)
+    display.figure_.savefig(path, dpi=110)
+    plt.close(display.figure_)
+
+
 if __name__ == "__main__":
     three_ranks(FOLDER / "three-ranks.png")
     latent_scale(FOLDER / "latent-scale.png")
     five_ranks(FOLDER / "five-ranks.png")
+    effects(FOLDER / "effects.png")
