@@ -13,7 +13,7 @@ import numpy as np
 
 from ordinalgp._typing import BoolArray, FloatArray, IntArray
 from ordinalgp.core.gaussian import Moments, Sites
-from ordinalgp.core.problem import Approximation, Problem, match
+from ordinalgp.core.problem import Problem, match
 
 _ROUNDS = 12  # of Newton's method for one number of copies
 _DOUBLINGS = 100
@@ -91,20 +91,18 @@ class _Rest:
         return sites
 
 
-def joint_site_target(
-    problem: Problem, found: Approximation, many: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sites (tau, nu) that agree with their own copies, for the observations ``many``."""
-    c = problem.counts[many]
-    mean, var = found.marginal.mean[many], np.maximum(found.marginal.var[many], _LEAST_VARIANCE)
-    own = Sites(found.sites.tau[many], found.sites.nu[many])
+def common_site(
+    problem: Problem, rows: BoolArray | IntArray, marginal: Moments, own: Sites, tol: float
+) -> Sites:
+    """Sites that agree with their own copies, for some observations, given their marginals."""
+    c = problem.counts[rows]
+    mean, var = marginal.mean, np.maximum(marginal.var, _LEAST_VARIANCE)
     p0 = np.maximum(1 / var - c * own.tau, np.finfo(float).eps / var)
-    rest = _Rest(problem, many, p0, mean / var - c * own.nu, c - 1)
-    tol = 1e-3 * min(found.change, 1e-3)
+    rest = _Rest(problem, rows, p0, mean / var - c * own.nu, c - 1)
     _, sites, off = rest.solve(rest.cavity(own), tol)
     lost = off > 0.1
     if np.any(lost):
-        rows = np.flatnonzero(many)[lost]
-        found_again = _Rest(problem, rows, p0[lost], rest.s0[lost], rest.others[lost]).grown(tol)
-        sites.tau[lost], sites.nu[lost] = found_again.tau, found_again.nu
-    return sites.tau, sites.nu
+        places = np.flatnonzero(rows) if rows.dtype == bool else rows
+        again = _Rest(problem, places[lost], p0[lost], rest.s0[lost], rest.others[lost]).grown(tol)
+        sites.tau[lost], sites.nu[lost] = again.tau, again.nu
+    return sites
