@@ -168,12 +168,15 @@ class Task(ExactTask):
         value = _OBJECTIVES[self.objective][1](problem, found).usable_value
         return value + self.log_prior, found
 
-    def laplace_excess(self, start: Start | None = None) -> float:
-        """Nats per observation by which Laplace's evidence exceeds EP's, here; 0 if EP fails."""
-        laplace = replace(self.relaxed(), hyperprior=None)
-        ep = replace(laplace, objective="ep evidence", tol=SEARCH_TOL["ep evidence"])
+    def excess_over_ep(self, value: float, start: Start) -> float:
+        """Nats per observation by which Laplace's objective exceeds EP's, here; 0 if EP fails.
+
+        EP begins with the sites of Laplace. With a tolerance of 1e-2, its evidence was right to
+        1e-3 in all, after 2 to 7 sweeps.
+        """
+        ep = replace(self, objective="ep evidence", tol=1e-2)
         try:
-            excess = laplace.value_and_posterior(start)[0] - ep.value_and_posterior()[0]
+            excess = value - ep.value_and_posterior(start)[0]
         except _FAILURES:
             return 0.0
         return float(excess / np.sum(self.counts)) if np.isfinite(excess) else 0.0
@@ -352,24 +355,32 @@ class Search:
         noise of the last search.
         """
         found = self.search(task, starts, steps)
-        if not _may_be_false(task) or not np.isfinite(found.value):
-            return task, found
-        while task.at(found.theta).laplace_excess(found.start) > LAPLACE_EXCESS:
-            likelihood = task.likelihood
-            low = 2.0 * task.at(found.theta).likelihood.noise / likelihood.unit
-            if low >= NOISE_BOUNDS[1]:
-                break
-            bounded = replace(likelihood, noise_bounds=(low, NOISE_BOUNDS[1]))
-            task = replace(task, likelihood=bounded)
+        checked = _is_checked(task) and np.isfinite(found.value)
+        while checked and _is_false(task, found):
+            task = _with_more_noise(task, found.theta)
             found = self.search(task, starts, steps)
         return task, found
 
 
-def _may_be_false(task: Task) -> bool:
-    """Whether the maximum of a task is to be checked: Laplace's, free noise, no bounds."""
+def _is_checked(task: Task) -> bool:
+    """Whether the maximum is Laplace's, with free noise and no bounds of the user's."""
     free = getattr(task.likelihood, "noise_place", None) is not None
     unbounded = getattr(task.likelihood, "noise_bounds", ()) is None
     return task.objective == "laplace evidence" and free and unbounded
+
+
+def _is_false(task: Task, found: SearchResult) -> bool:
+    """Whether EP contradicts Laplace's maximum; not where noise is far above all else."""
+    best = task.at(found.theta)
+    small = best.likelihood.noise < best.likelihood.unit
+    return small and best.excess_over_ep(found.value, found.start) > LAPLACE_EXCESS
+
+
+def _with_more_noise(task: Task, theta: FloatArray) -> Task:
+    """The task with at least twice the noise of ``theta``."""
+    likelihood = task.likelihood
+    low = 2.0 * task.at(theta).likelihood.noise / likelihood.unit
+    return replace(task, likelihood=replace(likelihood, noise_bounds=(low, NOISE_BOUNDS[1])))
 
 
 def perturbed(task: Trainable, theta: FloatArray, rng: np.random.RandomState) -> FloatArray:
