@@ -1,4 +1,13 @@
-"""The models that a mixture has by default."""
+"""The models that a mixture has by default.
+
+They were chosen by the log score of mixtures on 25 data sets of 48 to 500 training rows that no
+reported table has: white wine, income brackets (marketing), bank queues, Stamey's prostate data,
+bitterness of wine, verbal aggression, other questions of the two surveys, other columns of known
+tables as targets, and generated functions (Friedman's, additive, rules of nominal columns,
+products, sparse, noise that varies). Adding any other of 40 models lowered the mean by less than
+.003; leaving one out raised it by .003 to .02, the smooth sequential model aside, which helps
+where noise varies and with rules.
+"""
 
 from typing import Any
 
@@ -32,10 +41,12 @@ def default_models(n_features: int) -> dict[str, Any]:
     rough = Matern(2 * np.sqrt(d) * one, _BOUNDS, nu=0.5)
     steps = Exponential(2 * d * one, _BOUNDS)
     additive = Additive(1.35 * one, _BOUNDS)
+    smooth = RBF(np.sqrt(d) * one, _BOUNDS)
     found: dict[str, Any] = {
         "smooth thresholds": OrdinalGPClassifier(RBF(np.sqrt(d), _BOUNDS)),
         "rough thresholds": OrdinalGPClassifier(rough + functions + linear, hyperprior=_PRIOR),
         "additive thresholds": OrdinalGPClassifier(additive, hyperprior=_PRIOR),
+        "smooth sequential": SequentialOrdinalGP(smooth + linear, hyperprior=_PRIOR),
         "rough sequential": SequentialOrdinalGP(steps + linear, hyperprior=_PRIOR),
         "additive sequential": SequentialOrdinalGP(additive + linear, hyperprior=_PRIOR),
     }
