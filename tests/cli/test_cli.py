@@ -305,7 +305,7 @@ def test_the_default_is_a_mixture_that_says_what_its_weights_mean(run, files):
     assert run("report", "model.ogp", "-o", "report.html")[0] == 0
     page = Path("report.html").read_text(encoding="utf-8")
     assert told["mixture"] in page
-    assert page.count("<img ") == 4  # confusion, calibration twice, intervals
+    assert page.count("<img ") == 5  # confusion, calibration twice, intervals, effects
 
 
 def test_predict_prints_without_an_output(run, files):

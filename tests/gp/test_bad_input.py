@@ -29,6 +29,8 @@ PUBLIC = {
     "loo_proba": lambda model, X, y: model.loo_proba(),
     "predict_interval": lambda model, X, y: model.predict_interval(X),
     "interval_from_proba": lambda model, X, y: model.interval_from_proba([[0.5, 0.5]]),
+    "effects": lambda model, X, y: model.effects(X),
+    "sample_proba": lambda model, X, y: model.sample_proba(X, 2),
     "score": lambda model, X, y: model.score(X, y),
     "save": lambda model, X, y: model.save("never-written"),
 }

@@ -349,7 +349,7 @@ def test_pages_are_what_the_command_makes_of_the_results(page):
             "rbf+own 20 0.1363 0.1315 0.3018 -39.04",
         ),
         ("order-kernels", {"models": ["grid"]}, "hyperparameters 16 0.1368 0.1363 0.1281"),
-        ("order-active", {}, "boston default 10.8 500 40% 67% 37% 37%"),
+        ("order-active", {}, "boston features 10.8 500 40% 67% 37% 37%"),
         ("isbor-swd", {}, "random EP 100 0.4366 0.026 0.0058 0.4400 0.9120"),
         ("isbor-models", {}, "in two halves 10 45.24±2.58"),
     ],

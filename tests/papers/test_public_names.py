@@ -9,8 +9,8 @@ from papers.data import ROOT
 
 PUBLIC = {
     "ordinalgp",
-    *(f"ordinalgp.{name}" for name in ("datasets", "decisions", "imputation", "kernels")),
-    *(f"ordinalgp.{name}" for name in ("metrics", "model_selection", "plots", "tables")),
+    *(f"ordinalgp.{name}" for name in ("datasets", "decisions", "hyperpriors", "imputation")),
+    *(f"ordinalgp.{name}" for name in ("kernels", "metrics", "model_selection", "plots", "tables")),
 }
 SOURCES = sorted([*(ROOT / "papers").glob("*.py"), *(ROOT / "tests" / "papers").glob("*.py")])
 

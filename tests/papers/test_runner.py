@@ -37,7 +37,7 @@ real = EXPERIMENTS["gpor-table2"]
 EXPERIMENTS["gpor-table2"] = dataclasses.replace(real, compute=compute)
 raise SystemExit(main())
 """
-CELLS = 2 * 20 * 2  # data sets, splits, models
+CELLS = 2 * 20 * 3  # data sets, splits, models
 
 
 class Grid:

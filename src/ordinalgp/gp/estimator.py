@@ -42,8 +42,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         Expectation propagation (EP), or Laplace's approximation at the posterior mode. Laplace is
         up to a third cheaper per fit. With few rows its evidence can have a false maximum at
         small noise, where predictions tend to the lowest and highest levels. EP's evidence shows
-        it: where Laplace's is larger by 0.02 per row, the search warns, and is repeated with
-        more noise until they agree, unless ``noise_bounds`` are given.
+        it: where Laplace's is larger by 0.02 per row, the search is repeated with more noise until
+        they agree, unless ``noise_bounds`` are given. ``verbose=1`` says so.
     objective : {"evidence", "bound"}, default="evidence"
         Objective of the search. "bound" is the variational lower bound of the paper's
         Appendix C, for EP only.

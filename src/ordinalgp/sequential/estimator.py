@@ -118,7 +118,7 @@ class SequentialOrdinalGP(OrdinalClassifier):
     >>> y = np.where(np.abs(X[:, 0]) > 1, rng.choice([0, 2], 60), 1)
     >>> model = SequentialOrdinalGP().fit(X, y)
     >>> [(step.low, step.cut, step.high) for step in model.steps_]
-    [(0, 1, 3), (1, 2, 3)]
+    [(0, 2, 3), (0, 1, 2)]
     >>> bool(np.all(model.category_proba([[-1.8], [1.8]])[:, 1] < 0.2))
     True
     """
