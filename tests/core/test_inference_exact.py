@@ -359,6 +359,36 @@ def test_one_site_at_a_time_agrees_with_all_at_once(seed, counts):
     )
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_of_any_size_are_one_site_at_a_time(seed):
+    """One sweep, so that the order of updates shows; with prior mean and a block not full."""
+    rng = np.random.default_rng(seed)
+    n = 41
+    X = rng.normal(size=(n, 2))
+    y = np.digitize(X[:, 0] + 0.1 * rng.normal(size=n), [-0.5, 0.5])
+    likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.05)
+    counts = np.where(np.arange(n) % 7 == 0, 3.0, 1.0)
+    problem = Problem(rbf(X, 1.0), Identity(n), y, likelihood, counts, rng.normal(size=n) / 5)
+    one, two = (ep_module.propagate_in_turn(problem, 2, 1e-12, block) for block in (1, 8))
+    assert not one.converged
+    assert_allclose(two.sites.tau, one.sites.tau, rtol=1e-7, atol=1e-9)
+    assert_allclose(two.sites.nu, one.sites.nu, rtol=1e-7, atol=1e-9)
+
+
+def test_blocks_settle_many_copies_with_little_noise():
+    """Copies that moved by the target of one of them would diverge."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3])
+    likelihood = OrdinalProbit.from_thresholds([-0.3, 0.3], 0.01)
+    problem = ordinal(rbf(X, 1.0), y, likelihood, np.full(40, 20.0))
+    found = ep_module.propagate_in_turn(problem, 60, 1e-6)
+    assert found.converged
+    other = ep_module.propagate(problem, None, 300, 1e-8)
+    assert other.converged
+    assert_allclose(found.marginal.mean, other.marginal.mean, atol=1e-4)
+
+
 def test_the_fallback_takes_over(monkeypatch):
     """Where parallel sweeps give up, the sequential ones still answer."""
     K, y, likelihood = random_problem(3)
