@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 from ordinalgp.core.repeated_observations import common_site
@@ -180,57 +180,46 @@ def propagate_in_turn(
 
 
 def _one_round(problem: Problem, found: Approximation, block: int) -> Sites:
-    """Update every site once, each seeing the updates before it.
-
-    With d_tau and d_nu the changes of a block, C the covariance of f with its u, S that of u and
-    m the mean of u, the mean of f moves by C (I + D S)^-1 (d_nu - D m), D = diag(d_tau), and its
-    covariance by -C (I + D S)^-1 D C'.
-    """
+    """Update every site once, each seeing the updates before it."""
     K, A = problem.K, problem.projection
-    tau, nu = found.sites.tau.copy(), found.sites.nu.copy()
+    sites = Sites(found.sites.tau.copy(), found.sites.nu.copy())
     mean = found.posterior.mean.copy()
     covariance = K - K @ found.posterior.inverse() @ K
     tol = 1e-3 * min(found.change, 1e-3)
-    for first in range(0, len(tau), block):
-        rows = np.arange(first, min(first + block, len(tau)))
-        seen = np.column_stack([A.adjoint(np.eye(1, len(tau), int(i))[0]) for i in rows])
-        C = covariance @ seen
-        S, m = seen.T @ C, seen.T @ mean
+    for first in range(0, len(sites.tau), block):
+        rows = np.arange(first, min(first + block, len(sites.tau)))
+        seen = np.column_stack([A.adjoint(np.eye(1, len(sites.tau), int(i))[0]) for i in rows])
         least = np.finfo(float).eps * np.einsum("ib,ib->b", seen, K @ seen)
-        old = Sites(tau[rows], nu[rows])
-        new = _within_block(problem, rows, old, Moments(m, least), S, tol)
-        tau[rows], nu[rows] = new.tau, new.nu
-        d_tau = problem.counts[rows] * (tau[rows] - old.tau)
-        d_nu = problem.counts[rows] * (nu[rows] - old.nu)
-        changes = np.column_stack([np.diag(d_tau), d_nu - d_tau * m])
-        gain = np.linalg.solve(np.eye(len(rows)) + d_tau[:, None] * S, changes)
-        mean += C @ gain[:, -1]
-        covariance -= C @ gain[:, :-1] @ C.T
-    return Sites(tau, nu)
+        C, shrunk = covariance @ seen, np.zeros(len(rows))
+        S, m = seen.T @ C, seen.T @ mean
+        for k, row in enumerate(rows):
+            if S[k, k] <= least[k]:
+                continue  # all digits are lost: an update would be noise without end
+            d_tau, d_nu = _move(
+                problem, int(row), sites, Moments(m[k : k + 1], S[k, k : k + 1]), tol
+            )
+            # The rank-one change of the posterior, for this block alone; C[:, k] stays behind.
+            shrunk[k] = d_tau / (1.0 + d_tau * S[k, k])
+            shift = (d_nu - d_tau * m[k]) / (1.0 + d_tau * S[k, k])
+            along = S[k].copy()
+            mean += shift * C[:, k]
+            m += shift * along
+            C[:, k + 1 :] -= np.outer(shrunk[k] * C[:, k], along[k + 1 :])
+            S -= np.outer(shrunk[k] * along, along)
+        covariance -= (C * shrunk) @ C.T
+    return sites
 
 
-def _within_block(
-    problem: Problem, rows: IntArray, old: Sites, start: Moments, S: FloatArray, tol: float
-) -> Sites:
-    """Update the sites ``rows`` one by one, given their joint covariance and ``start.mean``.
-
-    ``start.var`` is the least variance with digits. An update below it would be noise without end.
-    """
-    tau, nu, mean, S = old.tau.copy(), old.nu.copy(), start.mean.copy(), S.copy()
-    for k, row in enumerate(rows):
-        if S[k, k] <= start.var[k]:
-            continue
-        here, count = slice(k, k + 1), problem.counts[row]
-        marginal, site = Moments(mean[here], S[here, k]), Sites(tau[here], nu[here])
-        if count > 1.0:
-            new = common_site(problem, rows[here], marginal, site, tol)
-        else:
-            at = cavities(marginal, site)
-            new = match(problem.smooth_some(rows[here], at), at)
-        d_tau, d_nu = count * (new.tau - tau[k]), count * (new.nu - nu[k])
-        shrink = 1.0 + d_tau * S[k, k]
-        column = S[:, k].copy()
-        mean += column * ((d_nu - d_tau * mean[k]) / shrink)
-        S -= np.outer(column * (d_tau / shrink), column)
-        tau[k], nu[k] = new.tau[0], new.nu[0]
-    return Sites(tau, nu)
+def _move(
+    problem: Problem, row: int, sites: Sites, marginal: Moments, tol: float
+) -> tuple[float, float]:
+    """Update one site in place, given its marginal; the change of all its copies."""
+    here, count = np.array([row]), problem.counts[row]
+    old = Sites(sites.tau[here], sites.nu[here])
+    if count > 1.0:
+        new = common_site(problem, here, marginal, old, tol)
+    else:
+        at = cavities(marginal, old)
+        new = match(problem.smooth_some(here, at), at)
+    sites.tau[row], sites.nu[row] = new.tau[0], new.nu[0]
+    return float(count * (new.tau - old.tau)[0]), float(count * (new.nu - old.nu)[0])
