@@ -55,7 +55,7 @@ def intervals_page(records: Sequence[Record], experiment: Experiment) -> list[Pa
     for model in present(MODELS, records, "model"):
         rows = [
             _row(dataset, select(records, model=model, dataset=dataset))
-            for dataset in present(experiment.datasets, records, "dataset")
+            for dataset in present(experiment.datasets, select(records, model=model), "dataset")
         ]
         heads = [f"{coverage:.0%}" for coverage in COVERAGES]
         note = (
