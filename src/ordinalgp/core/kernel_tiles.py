@@ -129,7 +129,7 @@ class _FewValues:
         self.indicators = np.hstack(indicators)
 
     def others(self, n: int) -> list[int]:
-        """Which of the n columns are not among these."""
+        """Places of the other columns, of n in all."""
         return sorted(set(range(n)) - set(self.columns))
 
     def gaps(self, left: FloatArray) -> FloatArray:

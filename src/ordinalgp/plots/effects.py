@@ -270,7 +270,7 @@ def _moved(axis: ColumnAxis, curves: FloatArray) -> float:
 
 @dataclass(eq=False)
 class EffectDisplay(Display):
-    """What each column does to the outcome, one panel per column, the largest effects first.
+    """Effects of the columns on the outcome, one panel per column, the largest effects first.
 
     Models with an additive kernel are drawn on the latent scale. A panel shows the posterior mean
     of the column's own function, from :meth:`OrdinalGPClassifier.effects

@@ -128,7 +128,7 @@ def summarise(model: TableModel) -> dict[str, Any]:
 
 
 def _mixture(classifier: StackedOrdinalGP) -> str:
-    """What the weights of a mixture mean, in a sentence."""
+    """Sentence that says what the weights of a mixture mean."""
     share = sum(
         classifier.weights_[name]
         for name, model in classifier.models_.items()
