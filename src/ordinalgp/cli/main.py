@@ -1,6 +1,12 @@
-"""The command ``ordinalgp``."""
+"""The command ``ordinalgp``.
+
+A command's module is imported when the command is called. ``--version`` and ``--help`` import
+none of them, nor numpy.
+"""
 
 import sys
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Annotated, Any
 
 import ordinalgp
@@ -8,18 +14,70 @@ import ordinalgp
 _EPILOG = "Start with: ordinalgp demo"
 
 
+@dataclass(frozen=True)
+class Entry:
+    """Module of a command, its line in ``--help``, and an example."""
+
+    module: str
+    summary: str
+    example: str
+
+
+COMMANDS = {  # in the order of --help
+    "demo": Entry(
+        "demo",
+        "Fit, compare, predict and report on real data that come with scikit-learn.",
+        "demo -o demo-output",
+    ),
+    "fit": Entry(
+        "fit",
+        "Fit a model to a table, print a summary, and save the model.",
+        "fit grades.csv --target grade --categories low,mid,high -o model.ogp",
+    ),
+    "predict": Entry(
+        "saved_model",
+        "Predict the level of every row, with an interval, all probabilities and the latent "
+        "function.",
+        "predict model.ogp new.csv -o predictions.csv",
+    ),
+    "evaluate": Entry(
+        "saved_model",
+        "Score a model on rows whose levels are known, beside a naive baseline.",
+        "evaluate model.ogp test.csv --plots plots",
+    ),
+    "rank": Entry(
+        "rank",
+        "Rank items from comparisons of pairs, best first.",
+        "rank items.csv comparisons.csv -o ranking.csv",
+    ),
+    "report": Entry(
+        "saved_model",
+        "Write one page about a model: summary, plots, and how to read them.",
+        "report model.ogp -o report.html",
+    ),
+}
+
+
 def build() -> Any:
     """The application with all of its commands."""
     import typer
+    from typer.core import TyperCommand, TyperGroup
 
-    from ordinalgp.cli.common import plain_errors
-    from ordinalgp.cli.demo import demo
-    from ordinalgp.cli.fit import fit
-    from ordinalgp.cli.rank import rank
-    from ordinalgp.cli.saved_model import evaluate, predict, report
+    class Commands(TyperGroup):
+        """Commands that are listed by their summaries, and imported when they are called."""
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            for name, entry in COMMANDS.items():
+                self.add_command(TyperCommand(name, help=entry.summary))
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            name, found, rest = super().resolve_command(ctx, args)
+            return name, found and _imported(found.name), rest
 
     app = typer.Typer(
         name="ordinalgp",
+        cls=Commands,
         epilog=_EPILOG,
         no_args_is_help=True,
         add_completion=False,
@@ -40,17 +98,23 @@ def build() -> Any:
     def _options(version: Annotated[bool, told] = False) -> None:
         """Gaussian processes for ordered outcomes: grades, ratings, stages."""
 
-    examples: dict[Any, str] = {  # in the order of --help
-        demo: "demo -o demo-output",
-        fit: "fit grades.csv --target grade --categories low,mid,high -o model.ogp",
-        predict: "predict model.ogp new.csv -o predictions.csv",
-        evaluate: "evaluate model.ogp test.csv --plots plots",
-        rank: "rank items.csv comparisons.csv -o ranking.csv",
-        report: "report model.ogp -o report.html",
-    }
-    for command, example in examples.items():
-        app.command(epilog=f"Example: ordinalgp {example}")(plain_errors()(command))
     return app
+
+
+def _imported(name: str) -> Any:
+    """The command of that name, with its options."""
+    import typer
+
+    from ordinalgp.cli.common import plain_errors
+
+    entry = COMMANDS[name]
+    function = getattr(import_module(f"ordinalgp.cli.{entry.module}"), name)
+    # Lines of a paragraph are joined, so that terminals of any width wrap them.
+    paragraphs = [" ".join(text.split()) for text in str(function.__doc__).split("\n\n")]
+    told = {"help": "\n\n".join(paragraphs), "epilog": f"Example: ordinalgp {entry.example}"}
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, **told)(plain_errors()(function))
+    return typer.main.get_command(alone)
 
 
 def main() -> None:

@@ -19,7 +19,18 @@ KERNELS: dict[str, Any] = {
 _CLASSES: dict[str, type] = {}
 _TAGS: dict[type, str] = {}
 _RECORDS: dict[type, type] = {}
-_ELSEWHERE = {"estimator.table": "ordinalgp.tables"}  # not imported with the package
+# Classes register when their module is imported, which a file may be the first to need.
+_HOMES = (
+    "baselines",
+    "collaborative",
+    "gp",
+    "least_squares",
+    "preference",
+    "sequential",
+    "sparse",
+    "stacking",
+    "tables",
+)
 
 
 class Refused(ValueError):
@@ -51,8 +62,8 @@ def tag_of(value: Any) -> str | None:
 
 def class_of(tag: str) -> Any:
     """The class with this tag."""
-    if tag not in _CLASSES and tag in _ELSEWHERE:
-        import_module(_ELSEWHERE[tag])
+    if tag not in _CLASSES:
+        _import_homes()
     if tag not in _CLASSES:
         raise Refused(f"its part {tag!r} is unknown to this version. Upgrade ordinalgp.")
     return _CLASSES[tag]
@@ -72,9 +83,13 @@ def record_of(cls: type) -> type:
 
 def tags() -> dict[str, type]:
     """Every tag with its class."""
-    for module in _ELSEWHERE.values():
-        import_module(module)
+    _import_homes()
     return dict(_CLASSES)
+
+
+def _import_homes() -> None:
+    for name in _HOMES:
+        import_module(f"ordinalgp.{name}")
 
 
 def saved_fields(cls: Any) -> list[str]:
