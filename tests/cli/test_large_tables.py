@@ -210,6 +210,48 @@ def test_ctrl_c_stops_the_command_itself(table, tmp_path):
     assert "pass 1:" not in told.stderr
 
 
+STUCK = f"""
+import sys, time
+from ordinalgp import OrdinalGPClassifier
+from ordinalgp.cli.main import build
+from ordinalgp.many_rows.settings import ManyRowsSettings
+from ordinalgp.many_rows.site_store import Slot
+from ordinalgp.tables.training import BatchSettings
+write = Slot.write
+def write_and_wait(slot, sites):
+    done = write(slot, sites)
+    if slot.old is not None and slot.start == 400:  # the second chunk of the second pass
+        print("in the middle", file=sys.stderr, flush=True)
+        time.sleep(60)
+    return done
+Slot.write = write_and_wait
+OrdinalGPClassifier.many_rows_settings = ManyRowsSettings(**{FEW_ROWS})
+build()(sys.argv[1:], obj={BATCHES})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_process_killed_in_the_middle_of_a_pass_resumes(table, tmp_path):
+    """SIGKILL, which nothing can catch, while some chunks of a pass have new sites."""
+    folder, model = tmp_path / "notes", tmp_path / "m.ogp"
+    options = ["fit", table, "--target", "grade", *LEVELS]
+    assert run(*options, "-o", tmp_path / "whole.ogp").exit_code == 0
+    options = [str(option) for option in (*options, "-o", model, "--checkpoint", folder)]
+    command = [sys.executable, "-c", STUCK, *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("in the middle"):
+                process.kill()
+        assert process.wait() == -signal.SIGKILL
+    assert (folder / "state.npz").exists()
+    assert not model.exists()
+    told = run(*options)
+    assert told.exit_code == 0, told.output
+    assert "pass 1:" not in told.stderr
+    assert "pass 2:" in told.stderr
+    assert_allclose(probabilities(model), probabilities(tmp_path / "whole.ogp"), atol=1e-12)
+
+
 def test_what_cannot_be_used_is_said(table, tmp_path):
     output = ["-o", tmp_path / "m.ogp"]
     for options, message in [
