@@ -322,6 +322,18 @@ def test_predict_prints_without_an_output(run, files):
     assert sum(json.loads(out)["levels"].values()) == json.loads(out)["rows"] == 48
 
 
+def test_a_sequential_model_is_fitted_and_summarised(run, files):
+    order = ["--categories", ",".join(LEVELS), "--model", "sequential"]
+    code, out, _ = run("fit", files(), "-t", "grade", *order)
+    assert code == 0
+    assert "converged.\n" in out  # every step has a noise of its own, so none is printed
+    assert "Saved in model.ogp" in out
+
+
+def test_names_that_cannot_be_told_apart(fails, files):
+    assert "is not a list of names" in fails("fit", files(), "-t", "grade", "--drop", "a\rb")
+
+
 @pytest.mark.parametrize("model", ["gp", "least-squares", "sparse"])
 def test_predict_visits_every_row_once(model, run, files, monkeypatch):
     run("fit", files(), "-t", "grade", "--categories", ",".join(LEVELS), "--model", model)

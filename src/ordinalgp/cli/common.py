@@ -94,7 +94,11 @@ def print_json(result: Any) -> None:
 
 def words(given: Sequence[str] | None) -> tuple[str, ...]:
     """Split comma-separated options, given once or several times; quotes protect commas."""
-    found = (word.strip() for row in csv.reader(given or [], skipinitialspace=True) for word in row)
+    try:
+        rows = list(csv.reader(given or [], skipinitialspace=True))
+    except csv.Error:
+        raise BadInput(f"{given!r} is not a list of names, separated by commas.") from None
+    found = (word.strip() for row in rows for word in row)
     return tuple(word for word in found if word)
 
 
@@ -176,7 +180,9 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
     evidence = summary["log_evidence"]
     outcome = "converged" if summary["converged"] else "NOT converged"
     if evidence is not None:
-        out.print(f"\nLog evidence {evidence:.3f}, {outcome}. Noise sd {summary['noise']:.3f}.")
+        noise = summary["noise"]  # none where every step has its own
+        told = "" if noise is None else f" Noise sd {noise:.3f}."
+        out.print(f"\nLog evidence {evidence:.3f}, {outcome}.{told}")
     if summary["leave_one_out"]:
         out.print("\nLeave-one-out scores (lower is better):\n")
         print_scores(summary["leave_one_out"])

@@ -1,0 +1,362 @@
+"""Random tables and options on the command line: only answers, or errors that say what to do.
+
+``python -m tests.fuzz_tables --minutes 60 --seed 1`` tries as many as there is time for, and prints
+the failures; the files of each failure are kept.
+"""
+
+import argparse
+import contextlib
+import csv
+import gzip
+import io
+import math
+import os
+import shlex
+import shutil
+import signal
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+SECONDS = 180  # after which a command counts as hanging
+NAMES = [
+    "age", "dose", "town", "x y", "a,b", "q'uote", 'q"uote', "$x^2$", "Größe", "", "level", "line",
+    "p_low", "lower", "target", "grade", "grade ", "missing", "-o", "--drop", "=1+1", "名前",
+    "\ufeff", "a" * 300, "1", "nan", "<b>", "col\nnew", "{}", "%s", "[bold]",
+]  # fmt: skip
+NUMBERS = [
+    "0", "1", "2", "3", "-1", "2.5", "1e308", "-1e308", "1e-320", "1e400", "inf", "nan", "-0", "+3",
+    "1_000", "1,5", "1.000,5", "1,000.5", "٣", "0x10", "5%", "$5", "1e5", "NaN", "5 ", "'5",
+]  # fmt: skip
+WORDS = [
+    "low",
+    "mid",
+    "high",
+    "yes",
+    "no",
+    "A",
+    "b",
+    "Köln",
+    "none",
+    "None",
+    "[red]",
+    "a;b",
+    "x" * 40,
+]
+GAPS = ["", "NA", "n/a", "#N/A", "?", "NULL", " ", "<NA>", "-999"]
+DATES = ["2024-01-31", "2023-02-28 10:00", "31.12.2024", "2024-13-45", "1700000000"]
+MODELS = ["laplace", "gp", "least-squares", "sparse", "sequential", "auto"]
+
+
+INNER = [
+    "Error: [Errno", "Expected 2D array", "could not convert", "object has no", "NoneType",
+    "zero-size", "out of bounds", "unsupported", "not supported between", "ufunc", "Found array",
+    "must be 1-dimensional", "positional argument",
+]  # fmt: skip
+"""parts of messages that no user should read: they come from inside"""
+
+
+class Hang(BaseException):
+    """A command that did not end in time."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table as bytes, another one for predictions, and the words after the file's name."""
+
+    suffix: str
+    first: bytes
+    second: bytes
+    options: tuple[str, ...]
+    reading: tuple[str, ...]
+    later: tuple[str, ...]
+    """a further command on the model"""
+
+
+def _mostly(usual, unusual, often=9):
+    return st.integers(0, often).flatmap(lambda k: unusual if k == 0 else usual)
+
+
+LEVELS = [["low", "mid", "high"], ["1", "2", "3"], ["0.5", "1", "1.5", "2"], ["no", "yes"]]
+
+
+@st.composite
+def _column(draw, n, wild):
+    """Cells of one column: of one kind, with some of another."""
+    numbers = st.floats(-1e3, 1e3).map(lambda x: f"{x:.4g}")
+    kinds = {
+        "number": numbers,
+        "integer": st.integers(0, 5).map(str),
+        "word": st.sampled_from(WORDS[: draw(st.integers(1, len(WORDS)))]),
+        "date": st.sampled_from(DATES[:1]),
+        "text": st.text(max_size=6),
+        "mixed": st.one_of(numbers, st.sampled_from(WORDS), st.sampled_from(NUMBERS)),
+        "constant": st.just(draw(st.sampled_from([*NUMBERS, *WORDS, ""]))),
+        "dates": st.sampled_from(DATES),
+    }
+    kind = draw(st.sampled_from(list(kinds) if wild else ["number", "number", "integer", "word"]))
+    gaps = st.sampled_from(GAPS[:8])
+    odd = st.one_of(gaps, st.sampled_from(NUMBERS), st.sampled_from(WORDS)) if wild else gaps
+    cell = _mostly(kinds[kind], odd, draw(st.sampled_from([3, 30, 1000])))
+    return draw(st.lists(cell, min_size=n, max_size=n))
+
+
+@st.composite
+def _target(draw, n, levels, wild):
+    """Cells of the target: a few levels, mostly."""
+    odd = st.one_of(st.sampled_from(GAPS), st.sampled_from(NUMBERS), st.text(max_size=3))
+    cell = _mostly(st.sampled_from(levels), odd, 20 if wild else 2000)
+    return draw(st.lists(cell, min_size=n, max_size=n))
+
+
+@st.composite
+def _written(draw, names, n, style, levels, wild):
+    """A table with these columns as bytes, mostly well-formed."""
+    separator, quoting, end, encoding = style
+    columns = [
+        draw(_target(n, levels, wild) if name == "grade" else _column(n, wild)) for name in names
+    ]
+    out = io.StringIO()
+    options = {"quoting": quoting, "lineterminator": end, "escapechar": "\\"}
+    writer = csv.writer(out, delimiter=separator, **options)
+    writer.writerow(names)
+    for row in map(list, zip(*columns, strict=True)):
+        writer.writerow(row[: len(row) // 2] if wild and draw(st.integers(0, 50)) == 0 else row)
+    return out.getvalue().encode(encoding, errors="replace")
+
+
+def _damaged(content, place, kind):
+    at = place % max(1, len(content))
+    if kind == "cut":
+        return content[:at]
+    return content[:at] + bytes([place % 256]) + content[at + 1 :] if kind == "byte" else content
+
+
+@st.composite
+def _tables(draw, wild):
+    """Names of the columns, the levels, and two tables with them."""
+    usual = st.lists(st.sampled_from(NAMES[:14]), min_size=1, max_size=5, unique=True)
+    names = draw(st.lists(st.sampled_from(NAMES), max_size=6) if wild else usual)
+    names = [*names, *(["grade"] * draw(st.integers(0, 20).map(bool)) if wild else ["grade"])]
+    levels = draw(st.sampled_from(LEVELS))
+    style = (
+        draw(st.sampled_from([",", ",", ";", "\t", "|"])),
+        draw(st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
+        draw(st.sampled_from(["\n", "\r\n"])),
+        draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16"] + ["latin-1"] * wild)),
+    )
+    n = draw(st.integers(0, 9) if wild else st.integers(8, 30))
+    first = draw(_written(names, n, style, levels, wild))
+    if wild:
+        kind = draw(st.sampled_from(["", "", "", "cut", "byte"]))
+        first = _damaged(first, draw(st.integers(0, 10**6)), kind)
+    other = _written(names, draw(st.integers(0, 8)), style, levels, draw(st.booleans()))
+    return names, levels, first, first if draw(st.booleans()) else draw(other)
+
+
+def _option(name, values):
+    return st.sampled_from(values).map(lambda value: (name, value))
+
+
+def _reading(draw, wild):
+    """Options of all commands that read the file."""
+    skip = draw(st.sampled_from([(), ("--on-bad-rows", "skip")]))
+    odd = st.one_of(
+        _option("--separator", [",", ";", "tab", " ", "xx", ""]),
+        _option("--decimal", [",", ".", "x"]),
+        _option("--encoding", ["utf-8", "latin-1", "utf-16", "nonsense"]),
+        _option("--missing", ["-999", "none,x", ""]),
+    )
+    usual = st.one_of(st.just(()), _option("--missing", ["-999", "none,b"]))
+    return (*skip, *draw(odd if wild else usual))
+
+
+def _training(draw, names, levels, wild):
+    """Options of a fit."""
+    right = ("--categories", ",".join(levels))
+    order = draw(_mostly(st.just(right), _option("--categories", ["low,low", "x", ",", "1,2"])))
+    order = order if wild or levels[0] in ("low", "no") else ()
+    name = names[:-1] or ["age"]
+    name = [*name, *NAMES[:3]] if wild else name
+    options = st.one_of(
+        *(_option(option, name) for option in ("--drop", "--nominal", "--numeric", "--groups")),
+        _option("--increasing", name),
+        _option("--kernel", ["ard", "rbf", "additive", "linear", "exponential", "auto"]),
+        _option("--decision", ["mode", "median", "balanced", "mean"]),
+        _option("--cut", ["2", "5"] + ["0", "-1", "x"] * wild),
+        _option("--cut-at", ["1,2", "0.7"] + ["x", "2,1", ""] * wild),
+        st.just(("--json",)),
+    )
+    more = draw(st.lists(options, max_size=3 if wild else 1))
+    model = draw(st.sampled_from(MODELS[:4] * 3 + MODELS))
+    folds = draw(st.sampled_from(["0", "0", "0", "2", "3"]))
+    target = draw(_mostly(st.just("grade"), st.sampled_from(name), 20)) if wild else "grade"
+    flat = [word for pair in more for word in pair]
+    return ("--target", target, "--model", model, "--folds", folds, *order, *flat)
+
+
+@st.composite
+def _cases(draw):
+    wild = draw(st.integers(0, 3)) == 0
+    names, levels, first, second = draw(_tables(wild))
+    suffix = draw(st.sampled_from([".csv", ".csv", ".txt", ".csv.gz"]))
+    if suffix.endswith("gz"):
+        first, second = gzip.compress(first), gzip.compress(second)
+    later = draw(st.sampled_from(["", "", "report", "explain", "compare"]))
+    training = _training(draw, names, levels, wild)
+    return Case(suffix, first, second, training, _reading(draw, wild), (later,) if later else ())
+
+
+cases = _cases()
+
+
+@contextlib.contextmanager
+def _time_limit():
+    def stop(number, frame):
+        raise Hang(f"not done after {SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def call(arguments):
+    """Exit code and both outputs of a command; whatever else it raises is a failure."""
+    from ordinalgp.cli.main import build
+
+    out, err, code = io.StringIO(), io.StringIO(), 0
+    with _time_limit(), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            build()(list(arguments))
+        except SystemExit as stopped:
+            code = stopped.code or 0
+    return code, out.getvalue(), err.getvalue()
+
+
+def check(case, folder, outcomes):
+    """Fit, evaluate, predict, and one more command; raise AssertionError at a bad answer."""
+    first, second = folder / f"first{case.suffix}", folder / f"second{case.suffix}"
+    first.write_bytes(case.first)
+    second.write_bytes(case.second)
+    model, out = folder / "m.ogp", folder / "out.csv"
+    code = _answer(["fit", str(first), *case.options, *case.reading, "-o", str(model)], outcomes)
+    if case.later == ("compare",):
+        _answer(_comparison(case, first), outcomes)
+    if code:
+        assert not model.exists(), "an error left a model"
+        return
+    _answer(["evaluate", str(model), str(second), *case.reading], outcomes)
+    if not _answer(["predict", str(model), str(second), *case.reading, "-o", str(out)], outcomes):
+        _check_predictions(out)
+    if case.later == ("report",):
+        _answer(["report", str(model), "-o", str(folder / "r.html")], outcomes)
+    if case.later == ("explain",):
+        _answer(["explain", str(model), str(second), *case.reading, "--row", "1"], outcomes)
+
+
+def _comparison(case, first):
+    own = ("--model", "--folds", "--kernel", "--decision", "--increasing", "--json")
+    kept, words = [], iter(case.options)
+    for word in words:
+        if word in own:
+            next(words) if word != "--json" else None
+        else:
+            kept.append(word)
+    return ["compare", str(first), *kept, *case.reading, "--models", "gp,logistic", "--folds", "2"]
+
+
+def _answer(arguments, outcomes):
+    code, out, err = call(arguments)
+    told = f"{shlex.join(arguments)}\n{out}\n{err}"
+    assert code in (0, 2), f"exit code {code}: {told}"
+    assert "Traceback" not in out + err, told
+    if code == 2:
+        assert "Error" in err, told
+        reason = err[err.index("Error") :].strip()
+        assert len(reason) > len("Error: ") + 8, told
+        for inner in INNER:
+            assert inner not in err, told
+    outcomes[(arguments[0], code)] += 1
+    return code
+
+
+def _check_predictions(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    if not rows:
+        return
+    names = rows[0]
+    places = [at for at, name in enumerate(names) if name.startswith("p_")]
+    for row in rows[1:]:
+        p = [float(row[at]) for at in places]
+        assert all(math.isfinite(x) and x >= 0 for x in p), f"probabilities {p}"
+        assert abs(sum(p) - 1) < 1e-9, f"probabilities {p}"
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
+    given_ = parser.parse_args()
+    end, outcomes, failures, number = time.monotonic() + 60 * given_.minutes, Counter(), 0, 0
+    places = Counter()
+
+    def one(case):
+        nonlocal failures, number
+        if time.monotonic() > end:
+            return
+        number += 1
+        folder = Path(tempfile.mkdtemp())
+        try:
+            check(case, folder, outcomes)
+        except (Exception, Hang) as error:
+            failures += 1
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{type(error).__name__} {os.path.basename(frame.filename)}:{frame.lineno}"
+            places[place] += 1
+            if places[place] <= 3:
+                kept = given_.keep / f"{given_.seed}-{number}"
+                shutil.copytree(folder, kept, dirs_exist_ok=True)
+                (kept / "case.txt").write_text(
+                    f"{shlex.join(case.options)}\n{shlex.join(case.reading)}\n{case.later}\n"
+                    f"{traceback.format_exc()}"
+                )
+                print(
+                    f"FAILURE {number}: {place}: {str(error)[:1500]}\n  kept in {kept}", flush=True
+                )
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    quiet = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+    start = given_.seed
+    while time.monotonic() < end:
+        run = settings(
+            max_examples=100,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=quiet,
+        )(given(cases)(one))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seed(start)(run)()
+        start += 1
+        told = f"{number} tables, seeds {given_.seed} to {start - 1}, {failures} failures"
+        print(f"{told}: {dict(outcomes)}", flush=True)
+    print(f"places of failures: {dict(places)}")
+
+
+if __name__ == "__main__":
+    _main()
