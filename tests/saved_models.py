@@ -38,7 +38,7 @@ PAIRS = np.column_stack([np.arange(N), (np.arange(N) * 5 + 1) % N])
 WINNER = np.sign(np.round(X[PAIRS[:, 0], 0] - X[PAIRS[:, 1], 0], 1)).astype(int)
 RATERS, ITEMS = np.divmod(np.arange(24), 6)
 RATINGS = np.digitize(np.sin(1.0 * ITEMS) + 0.5 * np.cos(2.0 * RATERS + ITEMS), [-0.5, 0.5]) + 1
-TABLE = {"hours": [*X[1:, 0], None], "tutor": ["yes", "no", "yes"] * (N // 3)}
+TABLE = {"hours": [*X[1:, 0], None], "tutor": [None, "no", "yes"] * (N // 3)}
 ROWS = {"hours": [*X_NEW[:, 0]], "tutor": ["no", "yes", None, "no", "yes"]}
 
 

@@ -38,17 +38,24 @@ def encoded(columns, train=None):
         kind = object if is_text else float
         new, old = (np.array([[gap if c is None else c] for c in x], kind) for x in (cells, seen))
         if is_text:
-            steps = SimpleImputer(missing_values=None, strategy="most_frequent"), OneHotEncoder()
-        else:
-            steps = SimpleImputer(strategy="median"), StandardScaler()
-        filled = steps[0].fit_transform(old)
-        steps[1].fit(filled)
-        made = steps[1].transform(steps[0].transform(new))
-        parts.append(made.toarray() if is_text else made)
+            parts.append(_one_hot(new, old))
+            continue
+        steps = SimpleImputer(strategy="median"), StandardScaler()
+        steps[1].fit(steps[0].fit_transform(old))
+        parts.append(steps[1].transform(steps[0].transform(new)))
         if None in seen:
             marks = MissingIndicator(missing_values=gap, features="all").fit(old)
             parts.append(marks.transform(new).astype(float))
     return np.hstack(parts)
+
+
+def _one_hot(new, old):
+    """One feature per value, gaps as the last value, and one feature for all other values."""
+    last = SimpleImputer(missing_values=None, strategy="constant", fill_value="\uffff")
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    encoder.fit(last.fit_transform(old))
+    known = encoder.transform(last.transform(new))
+    return np.column_stack([known, 1 - known.sum(axis=1)])
 
 
 def write_csv(path, columns, separator=",", decimal="."):

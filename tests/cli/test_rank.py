@@ -34,10 +34,10 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 def features():
-    """Year scaled, genre one-hot with its gap filled with the first of the most frequent."""
+    """Year scaled, genre one-hot with its gap as a value, and a feature for new values."""
     year = np.array([1979.0, 1985, 1942, 2021])
-    genre = np.array([[0.0, 1, 0], [0, 0, 1], [1, 0, 0], [1, 0, 0]])  # drama, horror, satire
-    return np.column_stack([(year - year.mean()) / year.std(), genre, [0.0, 0, 0, 1]])
+    genre = np.eye(5)[[1, 2, 0, 3]]  # drama, horror, satire, missing, new
+    return np.column_stack([(year - year.mean()) / year.std(), genre])
 
 
 PAIRS = [[2, 3], [2, 1], [0, 1], [0, 3]]
@@ -46,7 +46,7 @@ PAIRS = [[2, 3], [2, 1], [0, 1], [0, 3]]
 def test_it_equals_the_python_api(run, tmp_path):
     code, out, err = run("items.csv", "duels.csv", "-o", "ranking.csv", "--json")
     assert code == 0
-    assert "Feature genre: nominal, 3 values; 1 missing -> drama" in err
+    assert "Feature genre: nominal, 3 values; 1 missing -> own value" in err
     X = features()
     truth = ordinalgp.PreferenceGP(random_state=0).fit(X, PAIRS)
     told = json.loads(out)["ranking"]

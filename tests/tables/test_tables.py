@@ -18,9 +18,10 @@ from tests.table_cases import LEVELS, encoded, school, write_csv
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, Table, as_table, number
+from ordinalgp.tables.cells import BadInput, Table, number
 from ordinalgp.tables.encoding import learn, parse_columns, read_target
 from ordinalgp.tables.files import Format, TableFile, table_writer
+from ordinalgp.tables.frames import as_table
 
 pd = pytest.importorskip("pandas")
 
@@ -192,11 +193,14 @@ def test_codes_can_be_nominal_and_texts_numeric():
     assert kinds == {"code": "nominal", "size": "number"}
     assert [(cell.line, cell.column) for cell in bad] == [(3, "size"), (4, "size")]
     encoder = learn(parsed.without(["size"]))
-    assert encoder.features == ["code = 1", "code = 2", "code = 2.5"]
+    assert encoder.features == ["code = 1", "code = 2", "code = 2.5", "code new"]
     # A file of texts with the same codes.
-    again, bad = encoder.encode(as_table({"code": ["1", "2.5", "7"]}))
-    assert_array_equal(again[:2], [[1, 0, 0], [0, 0, 1]])
-    assert bad[0].line == 3
+    texts = as_table({"code": ["1", "2.5", "7"]})
+    again, bad = encoder.encode(texts)
+    assert_array_equal(again, [[1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]])
+    assert bad == []
+    _, bad = encoder.encode(texts, new_values="error")
+    assert [(cell.line, cell.column) for cell in bad] == [(3, "code")]
 
 
 def test_constant_columns_stay_finite():
@@ -215,9 +219,7 @@ def test_numbers_of_any_size_are_scaled(size):
     assert_allclose(features[:, 0], [1, -1, 1, -1])
 
 
-def test_tables_need_names_and_one_length():
-    with pytest.raises(BadInput, match="named columns"):
-        as_table([[1, 2]])
+def test_columns_are_of_one_length():
     with pytest.raises(BadInput, match="of one length"):
         as_table({"a": [1], "b": [1, 2]})
 

@@ -85,10 +85,10 @@ def fit(
 ) -> None:
     """Fit a model to a table, print a summary, and save the model.
 
-    Numbers are scaled and nominal columns encoded; missing values are filled with the median or
-    the most frequent value and marked. All of it is part of the saved model. Large tables (Parquet
-    from 100,000 rows, text from 128 MB on) are read in batches and need no more memory than
-    smaller ones.
+    Numbers are scaled, and missing ones filled with the median and marked; nominal columns are
+    encoded, with missing as a value of its own. All of it is part of the saved model. Large tables
+    (Parquet from 100,000 rows, text from 128 MB on) are read in batches and need no more memory
+    than smaller ones.
     """
     started = time.perf_counter()
     common.check_choice("--decision", decision, RULES)
@@ -102,7 +102,7 @@ def fit(
     if model is None:
         model = "auto" if kernel is None and not batches.is_large(table) else "gp"
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
-    kinds = {"nominal": source.nominal, "numeric": source.numeric}
+    kinds: dict[str, Any] = {"nominal": source.nominal, "numeric": source.numeric}
     unfitted = TableModel(classifier, kernel=word, target=target, **kinds)
     if batches.is_large(table) and "checkpoint" in classifier.get_params(deep=False):
         classifier.set_params(checkpoint=checkpoint)

@@ -19,13 +19,22 @@ from ordinalgp.cli import common
 from ordinalgp.decisions import RULES, decide
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadInput, Table, texts
-from ordinalgp.tables.encoding import read_target
+from ordinalgp.tables.cells import BadCell, BadInput, Table, texts
+from ordinalgp.tables.encoding import describe_new_values, read_target
 from ordinalgp.tables.files import CsvWriter, Rows, TableFile, Writer, records, table_writer
 from ordinalgp.tables.summary import baseline, decisions, intervals, scores
 from ordinalgp.validation.labels import class_positions
 
 Model = Annotated[Path, Argument(help="Model file that ordinalgp fit wrote.")]
+ON_NEW_VALUES = {"use": "use", "stop": "error"}
+OnNewValues = Annotated[
+    str,
+    common.one_of(
+        tuple(ON_NEW_VALUES),
+        "Nominal values that training did not have: use them as none of the known ones and count "
+        "them, or treat their rows as bad ones.",
+    ),
+]
 
 
 def predict(
@@ -44,6 +53,7 @@ def predict(
         list[str] | None, common.names("Columns of the table to copy to the output.")
     ] = None,
     on_bad_rows: common.OnBadRows = "error",
+    on_new_values: OnNewValues = "use",
     separator: common.Separator = None,
     decimal: common.Decimal = ".",
     encoding: common.Encoding = "utf-8-sig",
@@ -57,8 +67,9 @@ def predict(
         common.check_choice("--decision", decision, RULES)
     if not 0 <= coverage <= 1:
         raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
+    common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
-    fitted = common.load_model(model)
+    fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     if decision is not None:
         fitted.classifier_.set_params(decision=decision)
     printed = _JsonLines() if as_json else CsvWriter(sys.stdout)
@@ -93,18 +104,47 @@ def predictions(
     model: TableModel, file: TableFile, keep: Sequence[str], coverage: float = 0.9
 ) -> Iterator[Rows]:
     """Predict a file chunk by chunk; print notes on its columns with the first."""
-    filled: Counter[str] = Counter()
+    surprises = Surprises(model)
     for number, table in enumerate(file.chunks()):
-        features, bad = model.encoder_.encode(table, file.style.decimal)
+        features, bad = surprises.encode(table, file.style.decimal)
         good = file.bad.drop(table, bad)
         if number == 0:
             _check_kept(model, table, keep)
             tell_new_columns(model, table, keep)
         kept = table.take(good)
-        filled.update(model.encoder_.newly_missing(kept))
+        surprises.add(kept)
         yield _predicted(model, kept, features[good], keep, coverage)
-    for name, count in filled.items():
-        common.note(f"Column {name}: {count} missing values were filled; training had none.")
+    surprises.tell()
+
+
+class Surprises:
+    """Cells that training had none of: missing values of numbers, new values of other columns."""
+
+    def __init__(self, model: TableModel) -> None:
+        self._encoder, self._policy = model.encoder_, model.on_new_values
+        self._filled: Counter[str] = Counter()
+        self._new: dict[str, list[str | None]] = {}
+
+    def encode(self, table: Table, decimal: str) -> tuple[FloatArray, list[BadCell]]:
+        """Features, and bad cells by the policy of the model."""
+        return self._encoder.encode(table, decimal, new_values=self._policy)
+
+    def add(self, table: Table) -> None:
+        """Count those of rows that are used."""
+        self._filled.update(self._encoder.newly_missing(table))
+        for name, cells in self._encoder.new_values(table).items():
+            self._new.setdefault(name, []).extend(cells)
+
+    def tell(self) -> None:
+        """Print how many there were."""
+        for name, count in self._filled.items():
+            common.note(f"Column {name}: {count} missing values were filled; training had none.")
+        if self._new:
+            told = ", ".join(describe_new_values(self._new))
+            common.note(
+                f"Values that training did not have: {told}. They count as none of the known ones; "
+                "--on-new-values stop refuses them."
+            )
 
 
 def tell_new_columns(model: TableModel, table: Table, known: Sequence[str]) -> None:
@@ -158,14 +198,16 @@ def evaluate(
         Option(metavar="FOLDER", help="Folder for plots of calibration and confusion."),
     ] = None,
     on_bad_rows: common.OnBadRows = "error",
+    on_new_values: OnNewValues = "use",
     separator: common.Separator = None,
     decimal: common.Decimal = ".",
     encoding: common.Encoding = "utf-8-sig",
     as_json: common.Json = False,
 ) -> None:
     """Score a model on rows whose levels are known, beside a naive baseline."""
+    common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
-    fitted = common.load_model(model)
+    fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     with threads_for(len(fitted.codes_)):
         codes, p = _predict_known(fitted, file, target or fitted.target or "")
     if not len(codes):
@@ -184,15 +226,18 @@ def _predict_known(model: TableModel, file: TableFile, target: str) -> tuple[Int
     """Ranks of the rows of a file, and their probabilities."""
     levels = model.categories_.tolist()
     codes, proba = [np.empty(0, dtype=np.intp)], [np.empty((0, len(levels)))]
+    surprises = Surprises(model)
     for number, table in enumerate(file.chunks()):
         labels, _, bad = read_target(table, target, levels, file.style.decimal)
-        features, wrong = model.encoder_.encode(table, file.style.decimal)
+        features, wrong = surprises.encode(table, file.style.decimal)
         good = file.bad.drop(table, bad + wrong)
+        surprises.add(table.take(good))
         if number == 0:
             tell_new_columns(model, table, [target])
         codes.append(class_positions(model.categories_, labels[good]))
         if good.any():
             proba.append(model.classifier_.category_proba(features[good]))
+    surprises.tell()
     return np.concatenate(codes), np.vstack(proba)
 
 

@@ -236,12 +236,12 @@ def _over(model: TableModel, first: NumberColumn, second: NumberColumn) -> Figur
 
 
 def _typical(model: TableModel, given: dict[str, Any]) -> Table:
-    """Rows with some columns as given, and the others at the values that fill gaps."""
+    """Rows with some columns as given, and the others at their medians or most frequent values."""
     n = len(next(iter(given.values())))
     columns = {
         column.name: np.full(n, column.median)
         if isinstance(column, NumberColumn)
-        else objects([column.frequent] * n)
+        else objects([column.typical] * n)
         for column in model.encoder_.columns
     }
     return Table(columns | given, np.arange(1, n + 1), "row")

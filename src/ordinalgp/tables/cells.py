@@ -1,7 +1,7 @@
 """Tables of cells, numbers or texts; bad cells are named by line and column."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,7 +41,9 @@ class Table:
     unit: str = "line"
     """unit of ``lines``: lines of a text file, or rows"""
     levels: dict[str, list[Any]] = field(default_factory=dict)
-    """order of levels, for columns whose file declares one"""
+    """order of levels, for columns whose source declares one"""
+    nominal: frozenset[str] = frozenset()
+    """columns that their source declares nominal"""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -62,6 +64,11 @@ class Table:
         gone = set(names)
         columns = {name: values for name, values in self.columns.items() if name not in gone}
         return replace(self, columns=columns)
+
+    def renamed(self, names: Sequence[str]) -> "Table":
+        """Return the table with other names for its columns, one by one."""
+        columns = dict(zip(names, self.columns.values(), strict=True))
+        return Table(columns, self.lines, self.unit)
 
     def require(self, names: Iterable[str], complaint: str) -> None:
         """Raise ``complaint``, which may use {name} and {columns}, if a column is missing."""
@@ -131,8 +138,9 @@ def texts(values: NDArray[Any]) -> NDArray[Any]:
     """Cells as texts, None for gaps; whole numbers without a point, so that 3.0 is "3"."""
     if values.dtype == object:
         return values
-    whole = [int(v) if v == v and v == int(v) else v for v in values.tolist()]
-    return objects(None if v != v else repr(v) for v in whole)
+    found, place = np.unique(values, return_inverse=True)
+    whole = [int(v) if v.is_integer() else v for v in found.tolist()]
+    return objects(None if v != v else repr(v) for v in whole)[place]
 
 
 def objects(values: Iterable[Any]) -> NDArray[Any]:
@@ -145,35 +153,6 @@ def gaps(values: NDArray[Any]) -> BoolArray:
     if values.dtype == object:
         return np.array([value is None for value in values], dtype=bool)
     return np.isnan(values)
-
-
-def as_table(data: Any) -> Table:
-    """Convert a pandas or polars frame, or a mapping from names to columns, to a table."""
-    if isinstance(data, Table):
-        return data
-    if not hasattr(data, "keys") and not hasattr(data, "columns"):
-        raise BadInput(
-            f"A table with named columns is needed, but {type(data).__name__} was given. "
-            "Give a DataFrame, or a dict from column names to columns."
-        )
-    names = list(data.columns if hasattr(data, "columns") else data.keys())
-    columns = {str(name): _column(data[name]) for name in names}
-    sizes = {len(values) for values in columns.values()}
-    if len(sizes) != 1:
-        raise BadInput(f"Columns must be of one length, but have lengths {sorted(sizes)}.")
-    return Table(columns, np.arange(1, sizes.pop() + 1), "row")
-
-
-def _column(values: Any) -> NDArray[Any]:
-    array = np.asarray(values, dtype=object)
-    missing = np.array([v is None or v != v or type(v).__name__ == "NAType" for v in array], bool)
-    kinds = (int, float, np.number, np.bool_)
-    if all(isinstance(value, kinds) for value in array[~missing]):
-        column = np.full(len(array), np.nan)
-        column[~missing] = array[~missing].astype(float)
-        return column
-    rows = zip(array, missing, strict=True)
-    return objects(None if absent else cell_text(str(value)) for value, absent in rows)
 
 
 def cell_text(text: str) -> str | None:

@@ -1,33 +1,41 @@
 """Columns of a table as features, and its target as labels with the order of their levels.
 
-The rule for features, which the summary states and scikit-learn's transformers repeat:
+The rule for features, which the summary states:
 
 - gaps of a number are filled with the median; then the mean is subtracted and the result divided
-  by the standard deviation (``SimpleImputer(strategy="median")``, ``StandardScaler()``);
-- gaps of a nominal column are filled with the most frequent value; then each value has a 0/1
-  feature, in alphabetical order (``SimpleImputer(strategy="most_frequent")``,
-  ``OneHotEncoder()``);
-- a column that had gaps in training gets one more 0/1 feature that marks them
-  (``MissingIndicator()``).
+  by the standard deviation. A column that had gaps in training gets one more 0/1 feature that
+  marks them (``SimpleImputer(strategy="median", add_indicator=True)``, ``StandardScaler()``);
+- each value of a nominal column has a 0/1 feature, in alphabetical order. If there were gaps in
+  training, they are one more value (``OneHotEncoder()``). The last feature stands for all values
+  that training did not have: it is 0 in training, and 1 for a new value. So a new value is as far
+  from every known value as these are from each other, and no value is most like it. Gaps are new
+  values where training had none;
+- the values of an ordered column, of which the source declares an order, become ranks 0, 1, ...,
+  and the ranks are encoded like numbers. A new value has no rank and is encoded like a gap.
+
+Medians, means, deviations and counts are those of weighted rows: a weight of two has the effect of
+the same row twice, to the last digit, and rows of weight zero have none.
 """
 
+import math
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray
+from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray, IntArray
 from ordinalgp.persistence import saved_as
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, objects, texts
 
-_MOST_TEXTS = 50  # different texts in a column that is nominal by its look alone
+_MOST_TEXTS = 500  # different texts in a column that is nominal by its look alone
 _MOST_LEVELS = 50  # different values of a target
 _SHOWN_VALUES = 8  # values of a nominal column that a message names
+_SHOWN_NEW = 3  # new values that a message names
 
-Kind = Literal["number", "nominal"]
+Kind = Literal["number", "nominal", "ordered"]
 Labels = tuple[NDArray[Any], list[Any] | None, list[BadCell]]
 Finite = Annotated[float, Axes("", *FINITE)]
 Count = Annotated[int, Axes(low=0)]
@@ -50,19 +58,22 @@ class NumberColumn:
     kind: ClassVar[Kind] = "number"
 
     @classmethod
-    def learn(cls, name: str, values: FloatArray) -> "NumberColumn":
+    def learn(
+        cls, name: str, values: FloatArray, weights: FloatArray | None = None
+    ) -> "NumberColumn":
         """Take median, mean, standard deviation and range from the training column."""
-        median, missing = float(np.nanmedian(values)), np.isnan(values)
-        filled = np.where(missing, median, values)
-        low, high = float(filled.min()), float(filled.max())
+        weights = np.ones(len(values)) if weights is None else weights
+        absent = np.isnan(values)
+        # Sums over different values: those of copies and of weights are then equal to the digit.
+        found, place = np.unique(values[~absent & (weights > 0)], return_inverse=True)
+        counts = np.bincount(place, weights[~absent & (weights > 0)]).astype(float)
+        median, missing = weighted_median(found, counts), float(weights[absent].sum())
+        found, counts = np.append(found, median), np.append(counts, missing)
+        low, high = float(found.min()), float(found.max())
         if low == high:  # where the mean and the standard deviation would be rounding errors
-            return cls(name, median, low, 1.0, low, high, int(missing.sum()))
-        with np.errstate(over="ignore"):
-            mean, scale = float(filled.mean()), float(filled.std())
-        if scale == 0 or not np.isfinite(scale):  # squares of 1e-200 and 1e200 are no numbers
-            largest = max(high - mean, mean - low)
-            scale = largest * float(((filled - mean) / largest).std())
-        return cls(name, median, mean, scale, low, high, int(missing.sum()))
+            return cls(name, median, low, 1.0, low, high, math.ceil(missing))
+        mean, scale = _mean_and_deviation(found, counts)
+        return cls(name, median, mean, scale, low, high, math.ceil(missing))
 
     @property
     def features(self) -> list[str]:
@@ -98,11 +109,16 @@ class NumberColumn:
         """Value that fills gaps: the median."""
         return f"{self.median:.4g}"
 
+    @property
+    def typical(self) -> float:
+        """The median."""
+        return self.median
+
 
 @saved_as("column.nominal")
 @dataclass(frozen=True)
 class NominalColumn:
-    """Encoding of a nominal column: its values, and the one that fills gaps."""
+    """Encoding of a nominal column: its values, and the most frequent one."""
 
     name: str
     values: tuple[str, ...]
@@ -113,39 +129,48 @@ class NominalColumn:
     kind: ClassVar[Kind] = "nominal"
 
     @classmethod
-    def learn(cls, name: str, counts: Counter[str | None]) -> "NominalColumn":
+    def learn(cls, name: str, counts: Mapping[str | None, float]) -> "NominalColumn":
         """Take the values and the most frequent one, of several the first, from their counts."""
         values = tuple(sorted(value for value in counts if value is not None))
-        return cls(name, values, max(values, key=lambda value: counts[value]), counts[None])
+        frequent = max(values, key=lambda value: counts[value])
+        return cls(name, values, frequent, math.ceil(counts.get(None, 0)))
 
     @property
     def features(self) -> list[str]:
         """Names of the encoded features."""
-        marks = [f"{self.name} missing"] * (self.missing > 0)
+        marks = [f"{self.name} missing"] * (self.missing > 0) + [f"{self.name} new"]
         return [f"{self.name} = {value}" for value in self.values] + marks
 
+    @property
+    def _cells(self) -> tuple[str | None, ...]:
+        """Cell of each feature but the last, which is for all others."""
+        return (*self.values, None) if self.missing else self.values
+
+    def new(self, values: NDArray[Any]) -> BoolArray:
+        """Mask of the cells that training did not have."""
+        return self._places(values) == len(self._cells)
+
+    def _places(self, values: NDArray[Any]) -> IntArray:
+        """Feature of each cell."""
+        cells = self._cells
+        place = {value: at for at, value in enumerate(cells)}
+        return np.array([place.get(cell, len(cells)) for cell in texts(values).tolist()], np.intp)
+
     def encode(self, values: NDArray[Any], decimal: str) -> tuple[FloatArray, BoolArray]:
-        """Features of new cells, and the mask of the cells with a value unseen in training."""
-        cells = texts(values)
-        place = {value: at for at, value in enumerate(self.values)} | {None: -1}
-        codes = np.array([place.get(cell, -2) for cell in cells.tolist()], dtype=np.intp)
-        filled = np.where(codes == -1, place[self.frequent], codes)
-        one_hot = filled[:, None] == np.arange(len(self.values))
-        parts = [one_hot, (codes == -1)[:, None]]
-        return np.hstack(parts[: 1 + (self.missing > 0)]).astype(float), codes == -2
+        """Features of new cells, none of which is bad."""
+        places = self._places(values)
+        features = np.zeros((len(places), len(self.features)))
+        features[np.arange(len(places)), places] = 1.0
+        return features, np.zeros(len(places), dtype=bool)
 
     def decode(self, features: FloatArray) -> NDArray[Any]:
-        """Cells that have these features; None for gaps."""
-        n = len(self.values)
-        marked = (*features[:, n:].T, np.zeros(len(features)))[0]
-        rows = zip(features[:, :n].argmax(axis=1), marked, strict=True)
-        return objects(None if gap else self.values[at] for at, gap in rows)
+        """Cells that have these features; None for gaps and for values unseen in training."""
+        cells = objects((*self._cells, None))
+        return cells[features.argmax(axis=1)]
 
     def reason(self, value: Any) -> str:
         """Reason why a cell is bad."""
-        more = [", ..."] * (len(self.values) > _SHOWN_VALUES)
-        shown = ", ".join(self.values[:_SHOWN_VALUES]) + "".join(more)
-        return f"{str(value)!r} did not occur in training ({shown})"
+        return _unseen(value, self.values)
 
     @property
     def rule(self) -> str:
@@ -154,11 +179,92 @@ class NominalColumn:
 
     @property
     def filler(self) -> str:
-        """Value that fills gaps: the most frequent one."""
+        """Encoding of gaps."""
+        return "own value"
+
+    @property
+    def typical(self) -> str:
+        """The most frequent value."""
         return self.frequent
 
 
-Column = NumberColumn | NominalColumn
+@saved_as("column.ordered")
+@dataclass(frozen=True)
+class OrderedColumn:
+    """Encoding of a column of ordered values: the ranks 0, 1, ... of the values, as numbers."""
+
+    name: str
+    values: tuple[str, ...]
+    """from lowest to highest"""
+    ranks: NumberColumn
+
+    kind: ClassVar[Kind] = "ordered"
+
+    @classmethod
+    def learn(
+        cls, name: str, cells: NDArray[Any], weights: FloatArray, levels: Sequence[str]
+    ) -> "OrderedColumn":
+        """Learn the encoding of the ranks of the training column."""
+        values = tuple(levels)
+        return cls(name, values, NumberColumn.learn(name, _ranks(cells, values), weights))
+
+    @property
+    def missing(self) -> int:
+        """Gaps in training."""
+        return self.ranks.missing
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the encoded features."""
+        return self.ranks.features
+
+    def new(self, values: NDArray[Any]) -> BoolArray:
+        """Mask of the cells that have no rank."""
+        return np.isnan(_ranks(values, self.values)) & ~gaps(values)
+
+    def encode(self, values: NDArray[Any], decimal: str) -> tuple[FloatArray, BoolArray]:
+        """Features of new cells, none of which is bad."""
+        return self.ranks.encode(_ranks(values, self.values), decimal)
+
+    def decode(self, features: FloatArray) -> NDArray[Any]:
+        """Cells that have these features; None for gaps."""
+        ranks = self.ranks.decode(features)
+        return objects(None if r != r else self.values[round(r)] for r in ranks.tolist())
+
+    def reason(self, value: Any) -> str:
+        """Reason why a cell is bad."""
+        return _unseen(value, self.values)
+
+    @property
+    def rule(self) -> str:
+        """The encoding in words."""
+        return f"ordered, {len(self.values)} values as 0 to {len(self.values) - 1}"
+
+    @property
+    def filler(self) -> str:
+        """Value that fills gaps: the one of the median rank."""
+        return self.typical
+
+    @property
+    def typical(self) -> str:
+        """Value of the median rank, of two the lower one."""
+        return self.values[int(self.ranks.median)]
+
+
+def _ranks(values: NDArray[Any], order: Sequence[str]) -> FloatArray:
+    """Rank of each cell, NaN for gaps and for values without one."""
+    rank = {value: float(at) for at, value in enumerate(order)}
+    return np.array([rank.get(cell, np.nan) for cell in texts(values).tolist()], dtype=float)
+
+
+def _unseen(value: Any, known: Sequence[str]) -> str:
+    more = [", ..."] * (len(known) > _SHOWN_VALUES)
+    shown = ", ".join(known[:_SHOWN_VALUES]) + "".join(more)
+    what = "a missing value" if value is None else repr(str(value))
+    return f"{what} did not occur in training ({shown})"
+
+
+Column = NumberColumn | NominalColumn | OrderedColumn
 
 
 @saved_as("encoder.table")
@@ -195,15 +301,33 @@ class Encoder:
         }
         return Table(cells, np.arange(1, len(features) + 1), "row")
 
-    def encode(self, table: Table, decimal: str = ".") -> tuple[FloatArray, list[BadCell]]:
-        """Features of shape (n, d), and the cells that could not be encoded."""
+    def encode(
+        self, table: Table, decimal: str = ".", *, new_values: str = "use"
+    ) -> tuple[FloatArray, list[BadCell]]:
+        """Features of shape (n, d), and the cells that could not be encoded.
+
+        With "error" these are also the new values of nominal columns.
+        """
         self._require_columns(table)
         parts, bad = [np.empty((len(table), 0))], []
         for column in self.columns:
-            encoded, wrong = column.encode(table.columns[column.name], decimal)
+            cells = table.columns[column.name]
+            encoded, wrong = column.encode(cells, decimal)
+            if new_values == "error" and not isinstance(column, NumberColumn):
+                wrong = wrong | column.new(cells)
             parts.append(encoded)
             bad += table.bad_cells(column.name, wrong, column.reason)
         return np.hstack(parts), bad
+
+    def new_values(self, table: Table) -> dict[str, list[str | None]]:
+        """Cells with values that training did not have, by the nominal columns that have them."""
+        columns = [column for column in self.columns if not isinstance(column, NumberColumn)]
+        found = {}
+        for column in columns:
+            cells = table.columns[column.name]
+            if (new := column.new(cells)).any():
+                found[column.name] = texts(cells)[new].tolist()
+        return found
 
     def _require_columns(self, table: Table) -> None:
         lacking = [column.name for column in self.columns if column.name not in table.columns]
@@ -215,8 +339,12 @@ class Encoder:
             )
 
     def newly_missing(self, table: Table) -> dict[str, int]:
-        """Columns without gaps in training that have some here, with their number."""
-        complete = [column.name for column in self.columns if not column.missing]
+        """Numbers and ordered columns without gaps in training that have some here, and how many.
+
+        In nominal columns they are new values.
+        """
+        filled = [column for column in self.columns if not isinstance(column, NominalColumn)]
+        complete = [column.name for column in filled if not column.missing]
         counts = {name: int(gaps(table.columns[name]).sum()) for name in complete}
         return {name: count for name, count in counts.items() if count}
 
@@ -224,8 +352,20 @@ class Encoder:
         """Raise ValueError unless the columns agree with each other and with the features."""
         nominal = [column for column in self.columns if isinstance(column, NominalColumn)]
         known = all(column.frequent in column.values for column in nominal)
+        ordered = [column for column in self.columns if isinstance(column, OrderedColumn)]
+        known &= all(0 <= column.ranks.median < len(column.values) for column in ordered)
         if not known or len(self.features) != n_features:
             raise ValueError("the columns and the classifier disagree")
+
+
+def describe_new_values(found: Mapping[str, Sequence[str | None]]) -> list[str]:
+    """Number of new values of each column, with examples."""
+    told = []
+    for name, cells in found.items():
+        different = ["missing" if cell is None else repr(cell) for cell in dict.fromkeys(cells)]
+        more = ["..."] * (len(different) > _SHOWN_NEW)
+        told.append(f"{len(cells)} in column {name} ({', '.join(different[:_SHOWN_NEW] + more)})")
+    return told
 
 
 def parse_columns(
@@ -234,25 +374,31 @@ def parse_columns(
     """Turn numeric columns into float64 and nominal ones into texts; name cells that do not fit.
 
     A column is numeric if more than half of its cells that are not missing are numbers, or if it
-    is named in ``numeric``; else, or if it is named in ``nominal``, it is nominal.
+    is named in ``numeric``; else, or if it is named in ``nominal``, it is nominal. The source of a
+    table may declare columns nominal or ordered.
     """
     table.require((*nominal, *numeric), "There is no column {name}. The columns are {columns}.")
+    kinds = table.nominal - frozenset(numeric) | frozenset(nominal)
+    # False and True are no scale: they are nominal in files of text, too.
+    orders = {name: order for name, order in table.levels.items() if order != ["False", "True"]}
     columns: dict[str, NDArray[Any]] = {}
     bad: list[BadCell] = []
     for name, cells in table.columns.items():
         present = ~gaps(cells)
         if not present.any():
             raise BadInput(f"Column {name} has no values at all. Leave it out with --drop {name}.")
+        if name not in numeric and (name in kinds or name in orders):
+            columns[name] = texts(cells)
+            continue
         values, wrong = numbers(cells, decimal)
-        is_number = name in numeric or wrong.sum() < present.sum() / 2
-        if is_number and name not in nominal:
+        by_look = cells.dtype != object or wrong.sum() < present.sum() / 2
+        if name in numeric or by_look:
             columns[name] = values
             bad += table.bad_cells(name, wrong, _not_a_number)
         else:
             columns[name] = texts(cells)
-            if name not in nominal:
-                _refuse_texts(name, columns[name][present], decimal)
-    return replace(table, columns=columns), bad
+            _refuse_texts(name, columns[name][present], decimal)
+    return replace(table, columns=columns, levels=orders, nominal=kinds), bad
 
 
 def parse_as(table: Table, like: Table, decimal: str = ".") -> tuple[Table, list[BadCell]]:
@@ -268,15 +414,40 @@ def parse_as(table: Table, like: Table, decimal: str = ".") -> tuple[Table, list
     return replace(table, columns=columns), bad
 
 
-def learn(parsed: Table) -> Encoder:
+def learn(parsed: Table, weights: FloatArray | None = None) -> Encoder:
     """Learn the encoding of every column of a parsed table without bad cells."""
-    columns: list[Column] = [
-        NominalColumn.learn(name, Counter(cells.tolist()))
-        if cells.dtype == object
-        else NumberColumn.learn(name, cells)
-        for name, cells in parsed.columns.items()
-    ]
-    return Encoder(tuple(columns))
+    weights = np.ones(len(parsed)) if weights is None else weights
+    return Encoder(tuple(_learn(parsed, name, weights) for name in parsed.columns))
+
+
+def _learn(parsed: Table, name: str, weights: FloatArray) -> Column:
+    cells = parsed.columns[name]
+    if cells.dtype != object:
+        return NumberColumn.learn(name, cells, weights)
+    if name in parsed.levels and name not in parsed.nominal:
+        return OrderedColumn.learn(name, cells, weights, parsed.levels[name])
+    counts: Counter[str | None] = Counter()
+    for cell, weight in zip(cells.tolist(), weights.tolist(), strict=True):
+        counts[cell] += weight
+    return NominalColumn.learn(name, {cell: n for cell, n in counts.items() if n > 0})
+
+
+def _mean_and_deviation(values: FloatArray, counts: FloatArray) -> tuple[float, float]:
+    """Weighted mean and standard deviation; powers of two keep squares of 1e200 finite, exactly."""
+    size = np.frexp(np.abs(values).max())[1]
+    small = np.ldexp(values, -size)
+    mean = float(np.average(small, weights=counts))
+    away = small - mean
+    fine = np.frexp(np.abs(away).max())[1]
+    deviation = math.sqrt(np.average(np.ldexp(away, -fine) ** 2, weights=counts))
+    return float(np.ldexp(mean, size)), float(np.ldexp(deviation, size + fine))
+
+
+def weighted_median(values: FloatArray, weights: FloatArray) -> float:
+    """Median of ascending values; a weight of two has the effect of the value twice."""
+    total = np.cumsum(weights)
+    lower, upper = (np.searchsorted(total, total[-1] / 2, side) for side in ("left", "right"))
+    return float(values[lower] / 2 + values[min(upper, len(values) - 1)] / 2)
 
 
 def _not_a_number(value: Any) -> str:

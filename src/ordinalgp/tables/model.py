@@ -7,23 +7,30 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp.decisions import decide
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import Additive, ARDLinear, Exponential
+from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.effects import Effects
 from ordinalgp.persistence import save, saved_as
+from ordinalgp.runtime.warning import warn_user
 from ordinalgp.stacking import StackedOrdinalGP
-from ordinalgp.tables.cells import BadRows, as_table
-from ordinalgp.tables.encoding import Encoder, learn, parse_columns
+from ordinalgp.tables.cells import BadInput, BadRows, Table
+from ordinalgp.tables.encoding import Encoder, describe_new_values, learn, parse_columns
+from ordinalgp.tables.frames import as_table, column_name, has_names, label_values
 from ordinalgp.tables.training import EncodedFile
-from ordinalgp.validation.labels import class_positions
+from ordinalgp.validation.labels import class_positions, count_levels, encode_levels
 from ordinalgp.validation.options import check_option
+from ordinalgp.validation.weights import check_weights
 
+ON_NEW_VALUES = ("use", "error")
 KERNELS = ("rbf", "ard", "linear", "exponential", "additive")
 _SAMPLE_ROWS = 100  # of the training rows, over which reports average
 
@@ -38,8 +45,8 @@ class TableResult:
     encoder: Encoder
     spread: Annotated[FloatArray, Axes("d", 0.0, np.inf)]
     """standard deviation of each feature"""
-    level_counts: Annotated[IntArray, Axes("r", 0)]
-    """training rows of each level"""
+    level_counts: Annotated[FloatArray, Axes("r", 0.0, np.inf)]
+    """total weight of the training rows of each level"""
     codes: Annotated[IntArray, Axes("n", 0, "r")]
     """rank of each training row, or of a sample"""
     latent_mean: Annotated[FloatArray, Axes("latent", *FINITE)]
@@ -49,6 +56,8 @@ class TableResult:
     """leave-one-out probabilities in rank order, or no rows"""
     sample: Annotated[FloatArray, Axes("sampled d", *FINITE)]
     """features of some training rows"""
+    named: bool = True
+    """whether the columns had names: those of an array have none"""
 
     def check(self) -> None:
         """Raise ValueError unless the parts agree."""
@@ -66,12 +75,13 @@ class TableResult:
 
 
 @saved_as("estimator.table")
-class TableModel(BaseEstimator):
-    """Classifier of ordered levels for tables with named columns.
+class TableModel(ClassifierMixin, BaseEstimator):
+    """Classifier of ordered levels for data frames and other tables with named columns.
 
     Numbers are scaled, nominal columns become 0/1 features, and missing values are filled and
     marked. ``fit`` learns this encoding, ``save`` stores it and ``predict`` applies it. Its rules
-    are in :mod:`ordinalgp.tables.encoding`.
+    are in :mod:`ordinalgp.tables.encoding`; :mod:`ordinalgp.tables.frames` says how the types of
+    pandas, polars and pyarrow are read.
 
     Parameters
     ----------
@@ -83,21 +93,34 @@ class TableModel(BaseEstimator):
         kernel with one relevance per feature; functions with kinks and one length scale; or a sum
         of one function per feature. A search starts from it; ``SparseBayesOrdinalClassifier``
         keeps it. None keeps the classifier's own.
+    categories : sequence, default=None
+        Levels from lowest to highest. None keeps the classifier's own; without any, they are those
+        of an ordered categorical, or the numbers themselves.
+    decision : {"mode", "median", "balanced", "mean"} or array of shape (r, r), default=None
+        Rule that turns probabilities into a label; see the classifier. None keeps its own.
     nominal, numeric : collections of str, default=()
         Columns that are nominal or numeric whatever their cells look like.
+    on_new_values : {"use", "error"}, default="use"
+        Treatment of values of nominal columns that training did not have. "use" predicts them as
+        none of the known values, as far from each of them as they are from each other, and warns;
+        "error" raises an error that names the rows.
     target : str, default=None
-        Name of the target column, which new tables may or may not have.
+        Name of the target column, which tables may or may not have. It is never a feature.
 
     Attributes
     ----------
     classifier_ : estimator
         The fitted classifier, on encoded features.
     encoder_ : Encoder
-        The encoding of each column.
+        The encoding of each column. Its ``features`` are the names of the encoded features.
     categories_ : ndarray of shape (n_categories,)
         All levels in rank order.
     classes_ : ndarray of shape (n_classes,)
         Observed levels, sorted as scikit-learn sorts them.
+    n_features_in_ : int
+        Number of columns seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they had any.
     likelihood_ : likelihood
         Ordinal likelihood with the learned parameters, for a classifier with a latent function.
     thresholds_ : ndarray of shape (n_categories - 1,)
@@ -109,7 +132,7 @@ class TableModel(BaseEstimator):
     codes_ : ndarray of shape (n_samples,)
         Rank of each training row; of a sample of them after ``fit_chunks``.
     level_counts_ : ndarray of shape (n_categories,)
-        Training rows of each level.
+        Training rows of each level; with weights, their total weight.
     loo_proba_ : ndarray of shape (n_samples, n_categories)
         Leave-one-out probabilities in rank order; no rows if the classifier has none.
     latent_mean_, latent_variance_ : ndarrays of shape (n_samples,)
@@ -117,16 +140,19 @@ class TableModel(BaseEstimator):
     sample_ : ndarray of shape (n_sampled, n_features)
         Encoded features of at most 100 training rows, drawn at random.
 
+    Notes
+    -----
+    Columns are found by their names, in any order, and others are ignored. Arrays are read too:
+    their columns are x0, x1, ..., and are found by their places.
+
     Examples
     --------
-    >>> from ordinalgp import OrdinalGPClassifier
     >>> from ordinalgp.tables import TableModel
     >>> table = {"hours": [1, 2, 3, 5, None, 8], "tutor": ["no", "no", "yes", "no", "yes", "yes"]}
     >>> grades = ["poor", "poor", "fair", "fair", "good", "good"]
-    >>> classifier = OrdinalGPClassifier(categories=["poor", "fair", "good"])
-    >>> model = TableModel(classifier).fit(table, grades)
+    >>> model = TableModel(kernel="rbf", categories=["poor", "fair", "good"]).fit(table, grades)
     >>> model.encoder_.features
-    ['hours', 'hours missing', 'tutor = no', 'tutor = yes']
+    ['hours', 'hours missing', 'tutor = no', 'tutor = yes', 'tutor new']
     >>> model.predict({"tutor": ["no", "yes"], "hours": [1.5, 7.5]}).tolist()
     ['poor', 'good']
     """
@@ -141,25 +167,33 @@ class TableModel(BaseEstimator):
         classifier: Any = None,
         *,
         kernel: str | None = None,
+        categories: Any = None,
+        decision: Any = None,
         nominal: Collection[str] = (),
         numeric: Collection[str] = (),
+        on_new_values: str = "use",
         target: str | None = None,
     ) -> None:
         self.classifier = classifier
         self.kernel = kernel
+        self.categories = categories
+        self.decision = decision
         self.nominal = nominal
         self.numeric = numeric
+        self.on_new_values = on_new_values
         self.target = target
 
-    def fit(self, X: Any, y: Any, *, decimal: str = ".") -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, decimal: str = ".") -> Self:
         """Learn the encoding of the columns, then fit the classifier.
 
         Parameters
         ----------
-        X : DataFrame, Table or dict of columns
+        X : DataFrame, Table, dict of columns or array of shape (n_samples, n_columns)
             The features.
         y : array-like of shape (n_samples,)
             Ordered levels, as the classifier takes them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Number of times that each row counts, in the encoding and in the classifier.
         decimal : str, default="."
             Decimal point of numbers that are given as texts.
 
@@ -168,22 +202,55 @@ class TableModel(BaseEstimator):
         TableModel
             The fitted model itself.
         """
-        table, bad = parse_columns(as_table(X), self.nominal, self.numeric, decimal)
-        BadRows().drop(table, bad)
-        encoder = learn(table)
-        features, _ = encoder.encode(table)
-        classifier = self._unfitted(features.shape[1]).fit(features, y)
-        codes = class_positions(classifier.categories_, np.asarray(y))
-        counts = np.bincount(codes, minlength=len(classifier.categories_)).astype(np.intp)
-        loo = np.zeros((0, len(counts)))
-        if hasattr(classifier, "loo_proba"):
-            loo = np.zeros((len(features), len(counts)))
-            observed = class_positions(classifier.categories_, classifier.classes_)
-            loo[:, observed] = classifier.loo_proba()
+        check_option("on_new_values", self.on_new_values, ON_NEW_VALUES)
+        if y is None:
+            raise ValueError("TableModel requires y to be passed, but the target y is None.")
+        table = self._without_target(as_table(X))
+        weights = check_weights(sample_weight, len(table))
+        encoder, features = self._learn_encoding(table, weights, decimal)
+        classifier, codes = self._fit_classifier(features, y, sample_weight)
+        counts = count_levels(codes, weights, len(classifier.categories_))
         mean, var = _latent(classifier, features)
-        parts = classifier, encoder, features.std(axis=0), counts, codes, mean, var, loo
-        self._keep(TableResult(*parts, _sample(features)))
+        spread, loo = _spread(features, weights), _left_out(classifier, len(features))
+        sample = _sample(features[weights > 0])
+        parts = classifier, encoder, spread, counts, codes, mean, var, loo, sample
+        self._keep(TableResult(*parts, has_names(X)))
         return self
+
+    def _without_target(self, table: Table) -> Table:
+        """The columns that are features."""
+        if self.target is None or column_name(self.target) not in table.columns:
+            return table
+        features = table.without([column_name(self.target)])
+        if not features.columns:
+            raise BadInput(f"There are no columns beside the target {self.target}.")
+        return features
+
+    def _learn_encoding(
+        self, table: Table, weights: FloatArray, decimal: str
+    ) -> tuple[Encoder, FloatArray]:
+        """The encoding of the rows that count, and the features of all rows."""
+        counted = table if weights.all() else table.take(weights > 0)
+        nominal, numeric = (list(map(column_name, n)) for n in (self.nominal, self.numeric))
+        parsed, bad = parse_columns(counted, nominal, numeric, decimal)
+        BadRows().drop(counted, bad)
+        encoder = learn(parsed, weights[weights > 0])
+        rows = parsed if counted is table else table
+        features, bad = encoder.encode(rows, decimal)
+        BadRows().drop(rows, bad)
+        return encoder, features
+
+    def _fit_classifier(
+        self, features: FloatArray, y: Any, sample_weight: Any
+    ) -> tuple[Any, IntArray]:
+        """The fitted classifier, and the rank of each row."""
+        labels, order = label_values(y)
+        classifier = self._unfitted(features.shape[1])
+        if order is not None and classifier.categories is None:
+            classifier.set_params(categories=order)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        classifier.fit(features, labels, **weights)
+        return classifier, encode_levels(labels, classifier.categories_).codes
 
     def fit_chunks(self, encoded: EncodedFile) -> Self:
         """Fit the classifier to rows that were encoded into a file.
@@ -203,7 +270,7 @@ class TableModel(BaseEstimator):
         classifier = self._unfitted(n_features, chunks=True).fit(encoded.chunks, None)
         levels = classifier.categories_
         codes = class_positions(levels, encoded.sample_labels)
-        counts = np.zeros(len(levels), dtype=np.intp)
+        counts = np.zeros(len(levels))
         counts[class_positions(levels, encoded.levels)] = encoded.counts
         loo = np.zeros((0, len(levels)))
         mean, var = _latent(classifier, sample)
@@ -226,7 +293,8 @@ class TableModel(BaseEstimator):
                     "models with kernels of their own. Give OrdinalGPClassifier(), or no kernel."
                 )
             classifier.set_params(kernel=kernel_named(self.kernel, n_features))
-        return classifier
+        given = {"categories": self.categories, "decision": self.decision}
+        return classifier.set_params(**{name: v for name, v in given.items() if v is not None})
 
     def _keep(self, result: TableResult) -> None:
         """Set the fitted attributes of a result."""
@@ -242,6 +310,11 @@ class TableModel(BaseEstimator):
         self.level_counts_, self.loo_proba_ = result.level_counts, result.loo_proba
         self.latent_mean_, self.latent_variance_ = result.latent_mean, result.latent_variance
         self.sample_ = result.sample
+        names = [column.name for column in result.encoder.columns]
+        self.n_features_in_ = len(names)
+        self.__dict__.pop("feature_names_in_", None)
+        if result.named:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _restore(self, result: Any) -> None:
         """Become the fitted model of a file."""
@@ -254,12 +327,38 @@ class TableModel(BaseEstimator):
         """Whether there is a result."""
         return hasattr(self, "_result")
 
+    def __sklearn_tags__(self) -> Any:
+        """Tags: missing values, categories and texts are read."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _read(self, X: Any) -> Table:
+        """The columns of a table by the names of training."""
+        table = as_table(X)
+        known = [column.name for column in self.encoder_.columns]
+        if self._result.named and has_names(X):
+            return table
+        if len(table.columns) != len(known):
+            raise BadInput(
+                f"X has {len(table.columns)} features, but TableModel is expecting {len(known)} "
+                f"features as input. Give the columns {', '.join(known)}, in this order."
+            )
+        if self._result.named or list(table.columns) != known:
+            told = "does not have valid feature names, but TableModel was fitted with feature names"
+            if has_names(X):
+                told = "has feature names, but TableModel was fitted without feature names"
+            warn_user(f"X {told}. Columns are found by their places.", UserWarning)
+        return table.renamed(known)
+
     def encode(self, X: Any) -> FloatArray:
         """Encode the rows of a table as the classifier's features.
 
         Parameters
         ----------
-        X : DataFrame, Table or dict of columns
+        X : DataFrame, Table, dict of columns or array
             The rows; columns that the model does not use are ignored.
 
         Returns
@@ -268,17 +367,23 @@ class TableModel(BaseEstimator):
             Named by ``encoder_.features``.
         """
         check_is_fitted(self)
-        table = as_table(X)
-        features, bad = self.encoder_.encode(table)
+        table = self._read(X)
+        features, bad = self.encoder_.encode(table, new_values=self.on_new_values)
         BadRows().drop(table, bad)
+        if new := describe_new_values(self.encoder_.new_values(table)):
+            warn_user(
+                f"X has values that training did not have: {', '.join(new)}. They count as none of "
+                "the known ones; on_new_values='error' refuses them.",
+                UserWarning,
+            )
         return features
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the level of each row by the classifier's ``decision`` rule.
+        """Predict the level of each row by the ``decision`` rule.
 
         Parameters
         ----------
-        X : DataFrame, Table or dict of columns
+        X : DataFrame, Table, dict of columns or array
             The rows.
 
         Returns
@@ -286,15 +391,16 @@ class TableModel(BaseEstimator):
         ndarray of shape (n_samples,)
             Labels, of the kind that ``fit`` was given.
         """
-        features = self.encode(X)
-        return self.classifier_.predict(features)
+        proba = self.category_proba(X)
+        rule = self.classifier_.decision if self.decision is None else self.decision
+        return self.categories_[decide(proba, rule, self.level_counts_)]
 
     def category_proba(self, X: Any) -> FloatArray:
         """Probability of every level, columns in the order of ``categories_``.
 
         Parameters
         ----------
-        X : DataFrame, Table or dict of columns
+        X : DataFrame, Table, dict of columns or array
             The rows.
 
         Returns
@@ -305,12 +411,80 @@ class TableModel(BaseEstimator):
         features = self.encode(X)
         return self.classifier_.category_proba(features)
 
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of every class, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : DataFrame, Table, dict of columns or array
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to one; see the classifier's own method.
+        """
+        features = self.encode(X)
+        return self.classifier_.predict_proba(features)
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Logarithm of :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : DataFrame, Table, dict of columns or array
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log probabilities, columns in the order of ``classes_``.
+        """
+        features = self.encode(X)
+        return self.classifier_.predict_log_proba(features)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy: the share of rows whose level is predicted exactly.
+
+        Parameters
+        ----------
+        X : DataFrame, Table, dict of columns or array
+            The rows.
+        y : array-like of shape (n_samples,)
+            True levels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight of each row.
+
+        Returns
+        -------
+        float
+            Accuracy; :mod:`ordinalgp.metrics` has scores that respect the order.
+        """
+        predicted, truth = self.predict(X), column_or_1d(np.asarray(label_values(y)[0]))
+        check_consistent_length(predicted, truth)
+        weights = check_weights(sample_weight, len(truth))
+        return float(np.average(predicted == truth, weights=weights))
+
+    @available_if(lambda self: hasattr(self.classifier_, "loo_proba"))
+    def loo_proba(self) -> FloatArray:
+        """Leave-one-out probabilities of the training rows, without refitting.
+
+        The encoding is that of all rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of ``classes_``; ``loo_proba_`` has them in rank order.
+        """
+        check_is_fitted(self)
+        return self.classifier_.loo_proba()
+
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict a run of levels for each row that contains its level with some probability.
 
         Parameters
         ----------
-        X : DataFrame, Table or dict of columns
+        X : DataFrame, Table, dict of columns or array
             The rows.
         coverage : float, default=0.9
             Share of rows, between 0 and 1, whose interval should contain their level.
@@ -323,13 +497,34 @@ class TableModel(BaseEstimator):
         features = self.encode(X)
         return self.classifier_.predict_interval(features, coverage)
 
+    @available_if(lambda self: hasattr(self.classifier_, "sample_proba"))
+    def sample_proba(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
+        """Draw probabilities of the levels from the posterior, jointly over rows.
+
+        Parameters
+        ----------
+        X : DataFrame, Table, dict of columns or array
+            The rows.
+        n_samples : int, default=1
+            Number of draws.
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_rows, n_categories)
+            Columns in the order of ``categories_``.
+        """
+        features = self.encode(X)
+        return self.classifier_.sample_proba(features, n_samples, random_state)
+
     @available_if(lambda self: hasattr(self.classifier_, "latent_mean_and_variance"))
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
         Parameters
         ----------
-        X : DataFrame, Table or dict of columns
+        X : DataFrame, Table, dict of columns or array
             The rows.
 
         Returns
@@ -340,12 +535,13 @@ class TableModel(BaseEstimator):
         features = self.encode(X)
         return self.classifier_.latent_mean_and_variance(features)
 
+    @available_if(lambda self: hasattr(self.classifier_, "effects"))
     def effects(self, X: Any) -> Effects:
         """Posterior of each column's own function, for kernels with an additive part.
 
         Parameters
         ----------
-        X : DataFrame, Table or dict of columns
+        X : DataFrame, Table, dict of columns or array
             The rows.
 
         Returns
@@ -374,6 +570,26 @@ def _latent(classifier: Any, features: FloatArray) -> tuple[FloatArray, FloatArr
         return np.empty(0), np.empty(0)
     mean, var = classifier.latent_mean_and_variance(features)
     return mean, var
+
+
+def _left_out(classifier: Any, n_rows: int) -> FloatArray:
+    """Leave-one-out probabilities in rank order, or of no rows where there are none."""
+    levels = classifier.categories_
+    if not hasattr(classifier, "loo_proba"):
+        return np.zeros((0, len(levels)))
+    try:
+        found = classifier.loo_proba()
+    except NoLeaveOneOut:
+        return np.zeros((0, len(levels)))
+    loo = np.zeros((n_rows, len(levels)))
+    loo[:, class_positions(levels, classifier.classes_)] = found
+    return loo
+
+
+def _spread(features: FloatArray, weights: FloatArray) -> FloatArray:
+    """Standard deviation of each feature over weighted rows."""
+    mean = np.average(features, axis=0, weights=weights)
+    return np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weights))
 
 
 def _sample(features: FloatArray) -> FloatArray:

@@ -14,9 +14,9 @@ from ordinalgp.tables.model import TableModel
 from ordinalgp.validation.labels import class_positions
 
 RULE = (
-    "Numbers (mean ± standard deviation) are centred and scaled; a nominal column becomes one 0/1 "
-    "feature per value. Missing numbers are filled with the median, missing nominal values "
-    "with the most frequent one; a 0/1 feature then marks where they were."
+    "Numbers (mean ± standard deviation) are centred and scaled; missing ones are filled with the "
+    "median, and a 0/1 feature marks where they were. A nominal column becomes one 0/1 feature per "
+    "value; missing is a value of its own, and one more stands for values unseen in training."
 )
 """encoding of the columns in words"""
 SCORES = {
@@ -144,7 +144,8 @@ def _mixture(classifier: StackedOrdinalGP) -> str:
 
 
 def _levels(model: TableModel) -> list[dict[str, Any]]:
-    counts, n = model.level_counts_.tolist(), int(model.level_counts_.sum())
+    counts, n = model.level_counts_.tolist(), float(model.level_counts_.sum())
+    counts = [int(count) if count == int(count) else count for count in counts]
     cuts: list[Any] = [None] * (len(counts) - 1)
     ends = [None, *(model.thresholds_.tolist() if hasattr(model, "thresholds_") else cuts), None]
     levels = zip(model.categories_.tolist(), counts, ends, ends[1:], strict=False)
