@@ -15,7 +15,7 @@ imported: whoever has a frame has its library. The index of a frame is ignored.
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -46,7 +46,8 @@ class _Cells:
 
 def has_names(data: Any) -> bool:
     """Whether the columns of ``data`` have names; those of an array have none."""
-    named = isinstance(data, Table | Mapping) or hasattr(data, "columns")
+    # Of the class: a frame that is evaluated later would have to look its columns up.
+    named = isinstance(data, Table | Mapping) or hasattr(type(data), "columns")
     return named or getattr(getattr(data, "dtype", None), "names", None) is not None
 
 
@@ -87,7 +88,7 @@ def _named(data: Any) -> dict[str, Any]:
     if isinstance(data, Mapping):
         keys = list(data)
     else:
-        keys = list(data.columns if hasattr(data, "columns") else data.dtype.names)
+        keys = list(data.columns if hasattr(type(data), "columns") else data.dtype.names)
     names = list(map(column_name, keys))
     _require_different(names)
     return {name: data[key] for name, key in zip(names, keys, strict=True)}
@@ -182,7 +183,8 @@ def _categorical(name: str, categories: Any, codes: IntArray, ordered: bool) -> 
 
 def _as_array(name: str, values: Any) -> NDArray[Any]:
     """An array of one dimension, of objects where numpy has no type for the cells."""
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    one_by_one = isinstance(values, Iterable) and not isinstance(values, Mapping | Set)
+    if isinstance(values, str | bytes) or not one_by_one:
         raise BadInput(
             f"Column {name} is {values!r:.60}, where one value per row is needed. Give a list."
         )
@@ -190,7 +192,7 @@ def _as_array(name: str, values: Any) -> NDArray[Any]:
     if getattr(dtype, "tz", None) is not None and hasattr(values, "dt"):
         values = values.dt.tz_localize(None)  # the time on the wall
     if isinstance(values, np.ma.MaskedArray):
-        array = np.ma.filled(values.astype(object), None)
+        array = objects(values.tolist())
     elif getattr(dtype, "kind", "O") in "iuf" and hasattr(values, "to_numpy"):
         array = values.to_numpy(dtype=float, na_value=np.nan)
     elif dtype is not None and hasattr(values, "__array__"):
