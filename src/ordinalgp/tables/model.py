@@ -208,7 +208,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         table = self._without_target(as_table(X))
         weights = check_weights(sample_weight, len(table))
         encoder, features = self._learn_encoding(table, weights, decimal)
-        classifier, codes = self._fit_classifier(features, y, sample_weight)
+        classifier, codes = self._fit_classifier(encoder, features, y, sample_weight)
         counts = count_levels(codes, weights, len(classifier.categories_))
         mean, var = _latent(classifier, features)
         spread, loo = _spread(features, weights), _left_out(classifier, len(features))
@@ -241,11 +241,11 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return encoder, features
 
     def _fit_classifier(
-        self, features: FloatArray, y: Any, sample_weight: Any
+        self, encoder: Encoder, features: FloatArray, y: Any, sample_weight: Any
     ) -> tuple[Any, IntArray]:
         """The fitted classifier, and the rank of each row."""
         labels, order = label_values(y)
-        classifier = self._unfitted(features.shape[1])
+        classifier = self._unfitted(encoder)
         if order is not None and classifier.categories is None:
             classifier.set_params(categories=order)
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -266,8 +266,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
             The fitted model itself.
         """
         encoder, sample = encoded.encoder, encoded.sample
-        n_features = len(encoder.features)
-        classifier = self._unfitted(n_features, chunks=True).fit(encoded.chunks, None)
+        classifier = self._unfitted(encoder, chunks=True).fit(encoded.chunks, None)
         levels = classifier.categories_
         codes = class_positions(levels, encoded.sample_labels)
         counts = np.zeros(len(levels))
@@ -278,7 +277,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         self._keep(TableResult(*parts, _sample(sample)))
         return self
 
-    def _unfitted(self, n_features: int, *, chunks: bool = False) -> Any:
+    def _unfitted(self, encoder: Encoder, *, chunks: bool = False) -> Any:
         """The classifier to fit, with its kernel."""
         if self.classifier is not None:
             classifier = clone(self.classifier)
@@ -292,7 +291,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
                     f"kernel={self.kernel!r} was given, but {type(classifier).__name__} mixes "
                     "models with kernels of their own. Give OrdinalGPClassifier(), or no kernel."
                 )
-            classifier.set_params(kernel=kernel_named(self.kernel, n_features))
+            classifier.set_params(kernel=kernel_named(self.kernel, len(encoder.features)))
         given = {"categories": self.categories, "decision": self.decision}
         return classifier.set_params(**{name: v for name, v in given.items() if v is not None})
 
