@@ -1,6 +1,6 @@
 """Classifier with the encoding of its table: the model that ``ordinalgp fit`` saves."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, Self
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import Additive, ARDLinear, Exponential
+from ordinalgp.kernels.per_column import per_column
 from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.effects import Effects
 from ordinalgp.persistence import save, saved_as
@@ -79,9 +80,9 @@ class TableModel(BaseEstimator):
         Classifier of this package with probabilities. None is ``StackedOrdinalGP()``, a mixture of
         models; with a ``kernel``, or rows in chunks, ``OrdinalGPClassifier()``.
     kernel : {"rbf", "ard", "linear", "exponential", "additive"}, default=None
-        Kernel for the encoded features: one length scale; one length scale per feature; a linear
-        kernel with one relevance per feature; functions with kinks and one length scale; or a sum
-        of one function per feature. A search starts from it; ``SparseBayesOrdinalClassifier``
+        Kernel for the encoded features: one length scale; one length scale per column; a linear
+        kernel with one relevance per column; functions with kinks and one length scale; or a sum
+        of one function per column. A search starts from it; ``SparseBayesOrdinalClassifier``
         keeps it. None keeps the classifier's own.
     nominal, numeric : collections of str, default=()
         Columns that are nominal or numeric whatever their cells look like.
@@ -172,7 +173,7 @@ class TableModel(BaseEstimator):
         BadRows().drop(table, bad)
         encoder = learn(table)
         features, _ = encoder.encode(table)
-        classifier = self._unfitted(features.shape[1]).fit(features, y)
+        classifier = self._unfitted(encoder).fit(features, y)
         codes = class_positions(classifier.categories_, np.asarray(y))
         counts = np.bincount(codes, minlength=len(classifier.categories_)).astype(np.intp)
         loo = np.zeros((0, len(counts)))
@@ -199,8 +200,7 @@ class TableModel(BaseEstimator):
             The fitted model itself.
         """
         encoder, sample = encoded.encoder, encoded.sample
-        n_features = len(encoder.features)
-        classifier = self._unfitted(n_features, chunks=True).fit(encoded.chunks, None)
+        classifier = self._unfitted(encoder, chunks=True).fit(encoded.chunks, None)
         levels = classifier.categories_
         codes = class_positions(levels, encoded.sample_labels)
         counts = np.zeros(len(levels), dtype=np.intp)
@@ -211,8 +211,8 @@ class TableModel(BaseEstimator):
         self._keep(TableResult(*parts, _sample(sample)))
         return self
 
-    def _unfitted(self, n_features: int, *, chunks: bool = False) -> Any:
-        """The classifier to fit, with its kernel."""
+    def _unfitted(self, encoder: Encoder, *, chunks: bool = False) -> Any:
+        """The classifier to fit, which knows the features that belong to one column."""
         if self.classifier is not None:
             classifier = clone(self.classifier)
         elif chunks or self.kernel is not None:
@@ -225,7 +225,10 @@ class TableModel(BaseEstimator):
                     f"kernel={self.kernel!r} was given, but {type(classifier).__name__} mixes "
                     "models with kernels of their own. Give OrdinalGPClassifier(), or no kernel."
                 )
-            classifier.set_params(kernel=kernel_named(self.kernel, n_features))
+            n_features, owner = len(encoder.features), encoder.owner
+            classifier.set_params(kernel=kernel_named(self.kernel, n_features, owner))
+        elif isinstance(classifier, StackedOrdinalGP) and _takes_groups(classifier):
+            classifier.set_params(feature_groups=encoder.owner)
         return classifier
 
     def _keep(self, result: TableResult) -> None:
@@ -384,14 +387,26 @@ def _sample(features: FloatArray) -> FloatArray:
     return features[np.sort(rows)]
 
 
-def kernel_named(name: str, n_features: int) -> Any:
-    """Kernel that a word stands for, at the start of the search."""
+def _takes_groups(mixture: StackedOrdinalGP) -> bool:
+    """Whether a mixture has the default models, and no other columns of its features."""
+    return mixture.models is None and mixture.feature_groups is None
+
+
+def kernel_named(name: str, n_features: int, groups: Sequence[int] | None = None) -> Any:
+    """Kernel that a word stands for, at the start of the search.
+
+    ``groups`` is the column of each feature; None: each is a column of its own.
+    """
     check_option("kernel", name, KERNELS)
-    if name == "linear":
-        return ARDLinear(np.full(n_features, 1 / n_features))
     bounds = (1e-3, 1e5)
-    if name == "additive":
-        return Additive(1.0, length_scale_bounds=bounds)
     if name == "exponential":
         return Exponential(2.0 * n_features, length_scale_bounds=bounds)
-    return gaussian_kernel(n_features, bounds, per_feature=name == "ard")
+    if name == "rbf":
+        return gaussian_kernel(n_features, bounds)
+    columns = np.arange(n_features) if groups is None else np.asarray(groups)
+    n = len(np.unique(columns))
+    if name == "linear":
+        return per_column(ARDLinear(np.full(n, 1 / n)), columns)
+    if name == "additive":
+        return per_column(Additive(1.0, length_scale_bounds=bounds), columns)
+    return per_column(gaussian_kernel(n, bounds, per_feature=True), columns)
