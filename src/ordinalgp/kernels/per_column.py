@@ -1,5 +1,6 @@
 """Kernels whose length scales belong to columns of a table, each made of one or more features."""
 
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class PerColumn(sk.Kernel):
     >>> from ordinalgp.kernels import PerColumn
     >>> kernel = PerColumn(RBF([2.0, 1.0]), groups=[0, 1, 1, 1])
     >>> kernel
-    PerColumn(RBF(length_scale=[2, 1]), 2 columns)
+    PerColumn(RBF(length_scale=[2, 1]), groups=[0] + 3 * [1])
     >>> X = np.array([[0.0, 1, 0, 0], [0.0, 0, 1, 0], [0.0, 0, 0, 1]])
     >>> kernel(X).round(3)
     array([[1.   , 0.368, 0.368],
@@ -140,6 +141,11 @@ class PerColumn(sk.Kernel):
         K_gradient : array of shape (n, n, n_dims)
             Only with ``eval_gradient=True``.
         """
+        if eval_gradient and Y is not None:
+            raise ValueError(
+                "eval_gradient=True was given together with Y, but the gradient is defined for "
+                "k(X, X) only. Leave out Y or set eval_gradient=False."
+            )
         X = np.atleast_2d(np.asarray(X, dtype=float))
         return self._of_features(X.shape[1])(X, Y, eval_gradient)
 
@@ -178,7 +184,20 @@ class PerColumn(sk.Kernel):
     __hash__ = None  # type: ignore[assignment]  # as that of every kernel
 
     def __repr__(self) -> str:
-        return f"PerColumn({self.kernel}, {len(np.unique(self.groups))} columns)"
+        return f"PerColumn({self.kernel}, groups={_in_runs(np.ravel(self.groups).tolist())})"
+
+
+def _in_runs(values: list[Any]) -> str:
+    """A list as Python writes it, but for repetitions: [0, 1] + 3 * [2]."""
+    shown: list[str] = []
+    single: list[Any] = []
+    for value, run in groupby(values):
+        n = len(list(run))
+        single += [value] * (n if n < 3 else 0)
+        if n > 2:
+            shown += [str(single)] * bool(single) + [f"{n} * [{value}]"]
+            single = []
+    return " + ".join(shown + [str(single)] * bool(single or not shown))
 
 
 def checked_groups(groups: Any, n_features: int | None = None) -> IntArray:
