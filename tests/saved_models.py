@@ -23,7 +23,7 @@ from ordinalgp import (
     StackedOrdinalGP,
 )
 from ordinalgp.hyperpriors import HyperPrior
-from ordinalgp.kernels import ARDLinear
+from ordinalgp.kernels import Additive, ARDLinear, PerColumn
 from ordinalgp.tables import TableModel
 
 GOLDEN = Path(__file__).parent / "contracts" / "golden" / "schema-2"
@@ -63,6 +63,7 @@ MODELS = {
     "gp-laplace": lambda: _gp(Matern(nu=1.5), inference="laplace").fit(X, CODES / 2),
     "gp-logit": lambda: _gp(ConstantKernel(2.0) * RBF(), likelihood="logit").fit(X, NAMES == "low"),
     "gp-inducing": lambda: _gp(ARDLinear([1.0, 2.0]) + RBF(), inducing=5).fit(X, CODES),
+    "gp-columns": lambda: _gp(PerColumn(RBF([1.5]) + Additive(1.0), [0, 0])).fit(X, CODES),
     "gp-prior": lambda: _gp(RBF([1.0, 2.0]), hyperprior=HyperPrior(noise=(-1.0, 1.0))).fit(
         X, CODES
     ),

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier, PreferenceGP, load
 from ordinalgp.hyperpriors import HyperPrior
+from ordinalgp.kernels import ARDLinear, PerColumn
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.metrics import log_score
 
@@ -61,6 +62,17 @@ def test_value_and_gradient_gain_those_of_the_prior(name):
     assert_allclose(value - plain, density, rtol=1e-9)
     assert_allclose(slope - plain_slope, gradient, rtol=1e-6, atol=1e-9)
     assert np.max(np.abs(gradient)) > 0.1
+
+
+def test_the_prior_counts_columns_and_not_their_features():
+    """Three log length scales around their mean, and relevances with twice the deviation."""
+    kernel = PerColumn(RBF([1.0, 2.0, 4.0]) + ARDLinear([1.0, 8.0, 1.0]), [0, 1, 1, 1, 2])
+    likelihood = OrdinalGPClassifier(optimizer=None).fit(X, Y).likelihood_
+    value, slope = HyperPrior(0.5).log_density(kernel, likelihood)
+    expected = norm.logpdf(np.log([0.5, 1.0, 2.0]), 0.0, 0.5).sum()
+    expected += norm.logpdf(np.log([1.0, 8.0, 1.0]), np.log(2.0), 1.0).sum()
+    assert_allclose(value, expected)
+    assert_allclose(slope[:6], np.log([2.0, 1.0, 0.5, 2.0, 0.25, 2.0]) * [4, 4, 4, 1, 1, 1])
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import (
 from ordinalgp import kernels as ours
 from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
-from ordinalgp.kernels import ARDLinear, Correlation, Independent
+from ordinalgp.kernels import ARDLinear, Correlation, Independent, PerColumn
 
 H = 1e-5
 ARD_ORDERS = (0.3, 0.5, 1.5, 2.2, 2.5, np.inf)
@@ -37,7 +37,8 @@ NOT_A_COVARIANCE = {sk.CompoundKernel}  # a stack of kernels, for one-vs-rest cl
 def kernels(d):
     """One kernel for every rule and the compositions that matter, for ``d`` features."""
     scales = np.geomspace(0.5, 3.0, d) * np.sqrt(d)
-    base = np.sqrt(d)
+    base, pairs = np.sqrt(d), np.arange(d) // 2
+    per_pair = scales[: pairs[-1] + 1]
     return {
         "rbf": RBF(0.8 * base),
         "rbf-array-of-one": RBF([0.8 * base]),
@@ -62,6 +63,14 @@ def kernels(d):
         "many-parts": ours.Additive(0.8) + 0.5 * ours.Exponential(scales) + 0.3 + DotProduct(0.7),
         "parts-with-and-without-rules": ours.Additive(scales) + ExpSineSquared(1.1, 2.3),
         "sine": ExpSineSquared(1.1, 2.3),
+        "per-column": PerColumn(RBF(per_pair), pairs),
+        "per-column-of-power": PerColumn((1.5 * RBF(per_pair)) ** 2, pairs),
+        "per-column-without-a-rule": PerColumn(ours.Additive(per_pair) * RBF(base), pairs),
+        "per-column-rough": PerColumn(Matern(per_pair, nu=0.5), pairs),
+        "per-column-additive": PerColumn(ours.Additive(0.8), pairs),
+        "per-column-additive-ard": PerColumn(ours.Additive(per_pair), pairs),
+        "per-column-exponential": PerColumn(ours.Exponential(3.0 * per_pair), pairs),
+        "per-column-linear": PerColumn(0.5 * ARDLinear(1.0 / per_pair), pairs),
         "scaled": 2.0 * RBF(scales),
         "scaled-right": Matern(0.8 * base, nu=1.5) * ConstantKernel(0.5),
         "scaled-by-zero": ConstantKernel(0.0, "fixed") * RBF(base),
@@ -75,6 +84,22 @@ def kernels(d):
         "power-of-product": (1.5 * RBF(scales)) ** 2,
         "nested": ((1.5 * RBF(scales) + DotProduct(0.4)) * Matern(base, nu=2.5)) ** 2
         + 0.1 * RationalQuadratic(base, 2.0) * ExpSineSquared(1.1, 2.3),
+    }
+
+
+def by_columns(scales):
+    """Kernels with a value for each column, or with one for all."""
+    return {
+        **{f"matern-ard-{nu}": Matern(scales, nu=nu) for nu in ARD_ORDERS},
+        "rbf": RBF(1.5),
+        "quadratic": RationalQuadratic(1.5, 1.3),
+        "linear": ARDLinear(1.0 / scales),
+        "dot": DotProduct(0.7),
+        "additive": ours.Additive(0.8),
+        "additive-ard": ours.Additive(scales),
+        "exponential": ours.Exponential(0.8),
+        "exponential-ard": ours.Exponential(3.0 * scales),
+        "sum": 0.7 * ours.Additive(scales) + Matern(scales, nu=0.5) * 2.0 + ARDLinear(1.0 / scales),
     }
 
 
@@ -338,6 +363,67 @@ def peak_bytes(function, *args):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+# -- Columns of several features ------------------------------------------------------------------
+
+
+def nominal(n=90, seed=6):
+    """Two numbers and nominal columns of 2, 6 and 40 values, and the column of each feature."""
+    rng = np.random.default_rng(seed)
+    sizes = (2, 6, 40)
+    hot = [np.eye(size)[rng.integers(0, size, n)] for size in sizes]
+    groups = np.repeat(np.arange(5), (1, *sizes, 1))
+    return np.column_stack([rng.normal(size=n), *hot, rng.normal(size=n).round()]), groups
+
+
+def on_columns(groups):
+    """Kernels of the five columns."""
+    scales = np.array([1.1, 0.8, 1.7, 1.3, 2.0])
+    return {k: PerColumn(kernel, groups) for k, kernel in by_columns(scales).items()}
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_nominal_columns_agree_with_scikit_learn_and_central_differences(gap):
+    X, groups = nominal()
+    if gap:  # a value that is none of the known ones: not one-hot any more
+        X[3, groups == 3] = X[4, groups == 2] = 0.0
+    upstream = symmetric(len(X))
+    for k, kernel in on_columns(groups).items():
+        assert_allclose(kernel_matrix(kernel, X), kernel(X), rtol=1e-10, atol=1e-13, err_msg=k)
+        found = contract(kernel, X, upstream)
+        assert_close(found, by_differences(kernel, X, upstream), name=k)
+        if not k.endswith(("0.3", "2.2")):
+            assert_close(found, by_eval_gradient(kernel, X, upstream), 1e-9, k)
+
+
+@pytest.mark.parametrize("new", [False, True])
+def test_nominal_columns_between_two_sets(new):
+    X, groups = nominal()
+    Z = nominal(30, seed=7)[0]
+    if new:
+        Z[3, groups == 3] = 0.0
+    for k, kernel in on_columns(groups).items():
+        expected = kernel(Z, X)
+        assert_allclose(cross_covariance(kernel, Z, X), expected, rtol=1e-9, atol=1e-13, err_msg=k)
+
+
+def test_columns_of_single_features_are_the_kernel_itself():
+    X = inputs("answers")
+    upstream = symmetric(len(X))
+    for k, kernel in by_columns(np.array([1.1, 0.8, 1.7])).items():
+        tied = PerColumn(kernel, [0, 1, 2])
+        assert_array_equal(kernel_matrix(tied, X), kernel_matrix(kernel, X), err_msg=k)
+        assert_array_equal(contract(tied, X, upstream), contract(kernel, X, upstream), err_msg=k)
+
+
+def test_memory_with_a_column_of_many_values():
+    n, d = 400, 300
+    X = np.eye(d)[np.random.default_rng(0).integers(0, d, n)]
+    X = np.column_stack([np.random.default_rng(1).normal(size=n), X])
+    scales = np.array([1.0, 2.0])
+    kernel = PerColumn(Matern(scales, nu=0.5) + ours.Additive(scales), [0] + d * [1])
+    assert peak_bytes(contract, kernel, X, symmetric(n)) < 20 * n * n * 8 < n * n * d * 8 / 10
 
 
 # -- The matrix itself ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from ordinalgp import (
 )
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.datasets import make_additive_ranks
-from ordinalgp.kernels import Additive, ARDLinear
+from ordinalgp.kernels import Additive, ARDLinear, PerColumn
 from ordinalgp.kernels.feature_share import FeatureShare, feature_shares
 
 
@@ -169,6 +169,54 @@ def test_shares_of_all_features_are_the_kernel(rows):
         whole = FeatureShare(feature_shares(kernel, 4))
         assert_allclose(whole(X, X[:5]), kernel(X, X[:5]), rtol=1e-12, atol=1e-12)
         assert_allclose(whole.diag(X), kernel.diag(X), rtol=1e-12)
+
+
+# A number and a nominal column of three values.
+TOWNS = np.column_stack([np.sin(np.arange(24.0)), np.eye(3)[np.arange(24) ** 2 % 7 % 3]])
+RANKS = np.digitize(TOWNS @ [1.0, 0.8, -0.8, 0.0] + 0.3 * np.cos(9.0 * np.arange(24)), [-0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "kernel", [Additive([0.6, 1.1]), 3.0 * Additive(0.6) + ARDLinear([1.0, 2.0]) * 2.0]
+)
+def test_shares_of_all_columns_are_the_kernel(kernel):
+    kernel = PerColumn(kernel, [0, 1, 1, 1])
+    shares = feature_shares(kernel, 4)
+    assert set(shares) == {(0,), (1, 2, 3)}
+    assert_allclose(FeatureShare(shares)(TOWNS, TOWNS[:5]), kernel(TOWNS, TOWNS[:5]), rtol=1e-12)
+    assert_allclose(FeatureShare(shares).diag(TOWNS), kernel.diag(TOWNS), rtol=1e-12)
+
+
+def test_a_column_has_one_function_whichever_of_its_features_is_named():
+    model = fixed(PerColumn(Additive([0.8, 1.2]), [0, 1, 1, 1]) + 0.3 * DotProduct(0.0, "fixed"))
+    model.fit(TOWNS, RANKS)
+    found = model.effects(TOWNS)
+    assert found.feature_names == ["feature 0", "feature 1 + feature 2 + feature 3"]
+    latent = model.latent_mean_and_variance(TOWNS)[0]
+    assert_allclose(found.constant + found.mean.sum(axis=1), latent)
+    for town in np.eye(3):  # one value per town
+        here = np.all(TOWNS[:, 1:] == town, axis=1)
+        assert_allclose(found.mean[here, 1], found.mean[here, 1][0])
+    parts = fixed(PerColumn(Additive([0.8, 1.2]), [0, 1, 1, 1])).fit(TOWNS, RANKS)
+    named = [parts.effects(TOWNS, groups={"town": group}) for group in ([1, 2, 3], [2])]
+    assert_allclose(named[0].mean, named[1].mean)
+    assert_allclose(named[0].std, named[1].std)
+
+
+def test_a_nominal_column_has_the_effects_of_a_random_intercept():
+    """Alone it is f = constant + effect of the town: a Gaussian of as many dimensions as towns."""
+    model = fixed(PerColumn(Additive(0.9), [0, 0, 0])).fit(TOWNS[:, 1:], RANKS)
+    fitted = model._result.model
+    codes = TOWNS[:, 1:].argmax(axis=1)
+    prior = np.exp(-1 / 0.9**2) + (1 - np.exp(-1 / 0.9**2)) * np.eye(3)
+    B = fitted.task.projection.apply(np.eye(3)[fitted.task.X.argmax(axis=1)])
+    T = fitted.task.counts * fitted.sites.tau
+    cov = np.linalg.inv(np.linalg.inv(prior) + B.T @ (T[:, None] * B))
+    mean = cov @ B.T @ (fitted.task.counts * fitted.sites.nu)
+    centring = np.eye(3) - np.bincount(codes) / 24
+    found = model.effects(np.eye(3))
+    assert_allclose(found.mean[:, 0], centring @ mean, atol=1e-9)
+    assert_allclose(found.std[:, 0], np.sqrt(np.diag(centring @ cov @ centring.T)), atol=1e-9)
 
 
 def test_inducing_points_at_all_rows_make_no_difference(rows):

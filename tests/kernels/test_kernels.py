@@ -13,7 +13,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, Kernel, Matern, WhiteKernel
 
 from ordinalgp import kernels
-from ordinalgp.kernels import Additive, ARDLinear, Correlation, Exponential, Independent
+from ordinalgp.kernels import (
+    Additive,
+    ARDLinear,
+    Correlation,
+    Exponential,
+    Independent,
+    PerColumn,
+)
 from ordinalgp.kernels.relevance import ard_weights
 
 CASES = {
@@ -32,6 +39,13 @@ CASES = {
     "exponential-array-of-one": Exponential([3.0]),
     "exponential-ard": Exponential(np.array([5.0, 2.0, 2.5, 1.0, 4.0])),
     "exponential-fixed": Exponential(3.0, "fixed"),
+    "per-column": PerColumn(Exponential([3.0, 1.0, 2.0]), [0, 1, 1, 1, 2]),
+    "per-column-shared": PerColumn(Additive(0.8), [0, 1, 1, 1, 2]),
+    "per-column-fixed": PerColumn(Additive([0.8, 1.0, 2.0], "fixed"), [0, 1, 1, 1, 2]),
+    "per-column-array": PerColumn(Exponential([3.0, 1.0]), np.array([1, 0, 1, 0, 0])),
+    "per-column-sum": PerColumn(
+        4.0 * Additive([0.8, 1.0, 2.0]) + Exponential(2.0) ** 2, [0, 1, 1, 1, 2]
+    ),
 }
 GAPPY = np.array(
     [
@@ -114,7 +128,7 @@ def test_arithmetic(kernel, X):
     assert (
         combined.is_stationary()
         == kernel.is_stationary()
-        == isinstance(kernel, (Additive, Exponential, Independent))
+        == isinstance(kernel, (Additive, Exponential, Independent, PerColumn))
     )
     assert (kernel * kernel)(X).shape == (6, 6)
 
@@ -271,3 +285,94 @@ def test_wrong_number_of_length_scales(kind):
 def test_exponential_stays_finite_at_any_distance():
     X = np.array([[0.0, 1e306], [1e-300, -1e306]])
     assert_array_equal(Exponential(1e-5)(X), np.eye(2))
+
+
+# -- PerColumn ------------------------------------------------------------------------------------
+
+
+def town_rows():
+    """A number and a nominal column of four towns, of which one occurs in each row."""
+    rng = np.random.default_rng(3)
+    number, town = rng.normal(size=9), np.array([0, 1, 2, 3, 0, 1, 2, 2, 0])
+    return number, town, np.column_stack([number, np.eye(4)[town]])
+
+
+def test_values_of_a_nominal_column_are_equal_or_not():
+    number, town, X = town_rows()
+    same, r = town[:, None] == town, np.abs(number[:, None] - number)
+    groups, lengths = [0, 1, 1, 1, 1], [0.8, 1.7]
+    differ = np.where(same, 0.0, 2 / 1.7**2)
+    smooth = np.exp(-0.5 * (r**2 / 0.64 + differ))
+    rough = np.exp(-np.sqrt(r**2 / 0.64 + differ))
+    steps = np.exp(-(r / 0.8 + np.where(same, 0.0, 2 / 1.7)))
+    one_each = (np.exp(-0.5 * r**2 / 0.64) + np.exp(-0.5 * differ)) / 2
+    linear = 0.8 * np.outer(number, number) + 1.7 * same
+    for kernel, expected in (
+        (RBF(lengths), smooth),
+        (Matern(lengths, nu=0.5), rough),
+        (Exponential(lengths), steps),
+        (Additive(lengths), one_each),
+        (ARDLinear(lengths), linear),
+    ):
+        found = PerColumn(kernel, groups)
+        assert_allclose(found(X), expected, rtol=1e-12, err_msg=str(kernel))
+        assert found.n_dims == 2
+
+
+def test_the_order_of_a_columns_features_does_not_matter():
+    X = town_rows()[2]
+    kernel = PerColumn(RBF([0.8, 1.7]) + Additive([1.0, 2.0]), [0, 1, 1, 1, 1])
+    mixed = PerColumn(RBF([0.8, 1.7]) + Additive([1.0, 2.0]), [1, 1, 0, 1, 1])
+    assert_allclose(mixed(X[:, [3, 1, 0, 4, 2]]), kernel(X), rtol=1e-12)
+
+
+def test_one_bound_per_column():
+    kernel = PerColumn(RBF([0.8, 1.7], [(0.1, 1.0), (0.5, 50.0)]), [0, 1, 1, 1, 1])
+    assert_allclose(np.exp(kernel.bounds), [(0.1, 1.0), (0.5, 50.0)])
+    assert kernel(town_rows()[2], eval_gradient=True)[1].shape == (9, 9, 2)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([0, 1], r"groups has shape \(2,\), but X has 5 features"),
+        ([0, 2, 2, 2, 2], "whole numbers from 0 to the number of columns less 1"),
+        ([-1, 0, 0, 0, 0], "whole numbers from 0"),
+        ([0.0, 1.0, 1.0, 1.0, 1.0], "whole numbers from 0"),
+        (["a", "b", "b", "b", "b"], r"numpy.unique\(names, return_inverse=True\)"),
+        ([0, 1, 2, 2, 2], "length_scale has 2 values, but there are 3 columns"),
+    ],
+)
+def test_columns_must_fit(groups, message):
+    with pytest.raises(ValueError, match=message):
+        PerColumn(RBF([1.0, 2.0]), groups)(town_rows()[2])
+
+
+def test_functions_of_columns_have_no_size():
+    with pytest.raises(ValueError, match="Leave out size"):
+        PerColumn(Additive(size=5), [0, 1, 1, 1, 1])(town_rows()[2])
+
+
+def test_columns_and_parameters_by_name():
+    kernel = PerColumn(RBF([0.8, 1.7]), [0, 1, 1, 1, 1])
+    assert kernel != PerColumn(RBF([0.8, 1.7]), [0, 0, 1, 1, 1])
+    assert kernel != RBF([0.8, 1.7])
+    other = clone(kernel).set_params(kernel__length_scale=[2.0, 3.0], groups=[0, 0, 0, 1, 1])
+    assert other == PerColumn(RBF([2.0, 3.0]), [0, 0, 0, 1, 1])
+    assert kernel == PerColumn(RBF([0.8, 1.7]), np.array([0, 1, 1, 1, 1]))
+
+
+def test_features_of_a_column_have_its_weight():
+    kernel = 2.0 * PerColumn(RBF([0.5, 2.0]), [1, 0, 1])
+    assert_allclose(ard_weights(kernel), [0.25, 4.0, 0.25])
+    assert_allclose(ard_weights(PerColumn(ARDLinear([3.0, 1.0]), [0, 1, 1])), [3.0, 1.0, 1.0])
+    assert ard_weights(PerColumn(RBF(2.0), [0, 1, 1])) is None
+
+
+def test_columns_fit_in_scikit_learn():
+    X = town_rows()[2]
+    y = X[:, 0] + X @ [0.0, 1.0, -1.0, 2.0, 0.0]
+    kernel = PerColumn(RBF([1.0, 1.0]), [0, 1, 1, 1, 1]) + WhiteKernel(1e-4, "fixed")
+    fitted = GaussianProcessRegressor(kernel, random_state=0).fit(X, y)
+    assert_allclose(fitted.predict(X), y, atol=0.1)
+    assert fitted.kernel_.theta.shape == (2,)

@@ -147,6 +147,50 @@ def test_the_default_models_follow_the_scale_of_the_inputs():
     assert_allclose(scaled.predict_proba(1e4 * X), plain.predict_proba(X), atol=0.02)
 
 
+def towns(n=24, seed=0):
+    """A number, a town of four as 0/1 features, and a switch; levels of all three."""
+    rng = np.random.default_rng(seed)
+    number, town, switch = rng.normal(size=n), rng.integers(0, 4, n), rng.integers(0, 2, n)
+    u = number + np.array([-1.0, 0.0, 1.0, 0.0])[town] + switch * number
+    X = np.column_stack([number, np.eye(4)[town], switch])
+    return X, np.digitize(u + 0.3 * rng.normal(size=n), [-1.0, 1.0])
+
+
+def test_features_of_a_column_share_their_length_scale(tmp_path):
+    X, y = towns()
+    groups = ["number", *4 * ["town"], "switch"]
+    model = StackedOrdinalGP(feature_groups=groups, random_state=0).fit(X, y)
+    sizes = {name: each.kernel.n_dims for name, each in model.models_.items()}
+    alone = {name: each.kernel.n_dims for name, each in default_models(3).items()}
+    assert sizes == {name: alone[name] for name in sizes}  # as many as three features have
+    assert len(sizes) > 3
+    model.save(tmp_path / "model.ogp")
+    loaded = load(tmp_path / "model.ogp")
+    assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.feature_groups == groups
+    # Other names and another order of the features are the same columns.
+    order = [3, 0, 5, 2, 4, 1]
+    other = StackedOrdinalGP(feature_groups=[1, 7, 0, 1, 1, 1], random_state=0)
+    again = other.fit(X[:, order], y).predict_proba(X[:, order])
+    assert_allclose(again, model.predict_proba(X), atol=2e-3)
+
+
+def test_columns_of_single_features_change_nothing():
+    X, y = make_data(n=12, d=3)
+    plain = StackedOrdinalGP(random_state=0).fit(X, y)
+    named = StackedOrdinalGP(feature_groups=["a", "c", "b"], random_state=0).fit(X, y)
+    assert_array_equal(named.predict_proba(X), plain.predict_proba(X))
+    assert_array_equal(named.loo_proba(), plain.loo_proba())
+
+
+def test_columns_that_do_not_fit():
+    X, y = towns()
+    with pytest.raises(ValueError, match=r"feature_groups has shape \(2,\), but X has 6 features"):
+        StackedOrdinalGP(feature_groups=[0, 1]).fit(X, y)
+    with pytest.raises(ValueError, match=r"only the default models use it.*PerColumn"):
+        quick(feature_groups=[0, 1]).fit(X[:, :2], y)
+
+
 STRANGE = {
     "a row per level": (np.random.default_rng(0).normal(size=(6, 3)), np.arange(6)),
     "constant columns": (

@@ -17,6 +17,7 @@ from ordinalgp.core.kernel_matrix import BLOCK, isotropic, kernel_matrix
 from ordinalgp.core.kernel_tiles import LEAVES, Leaf, Tiles, columns, tiles
 from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import UpperTriangle, Upstream
+from ordinalgp.kernels import PerColumn
 
 __all__ = ["contract", "kernel_slope"]
 
@@ -120,6 +121,13 @@ def _meet_tiles(pairs: Tiles, upstream: Upstream) -> FloatArray:
 @_rule(sk.WhiteKernel)
 def _white(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
     return np.array([kernel.noise_level * np.trace(upstream)])
+
+
+@_rule(PerColumn)
+def _per_column(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    if (pairs := tiles(kernel, X)) is not None:
+        return _meet_tiles(pairs, UpperTriangle(upstream))
+    return contract.dispatch(object)(kernel, X, upstream, K)
 
 
 @_rule(sk.Sum)

@@ -8,6 +8,8 @@ from sklearn.gaussian_process import kernels as sk
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.kernel_tiles import Tiles, columns, split, strips, tiles
 from ordinalgp.core.linalg import Workspace, matrix, mirrored
+from ordinalgp.kernels import PerColumn
+from ordinalgp.kernels.per_column import per_feature
 
 BLOCK = 64  # rows at a time: few enough for their distances to stay in the cache
 
@@ -86,7 +88,10 @@ def cross_covariance(kernel: Any, Z: FloatArray, X: FloatArray) -> FloatArray:
         out = cross_covariance(kernel.k2, Z, X)
         out *= kernel.k1.constant_value
         return out
-    gaussian = _gaussian(kernel, Z, X) if type(kernel) is sk.RBF else None
+    inner = kernel
+    if type(kernel) is PerColumn:
+        inner = per_feature(kernel.kernel, kernel.columns(X.shape[1]))
+    gaussian = _gaussian(inner, Z, X) if type(inner) is sk.RBF else None
     if gaussian is not None:
         return gaussian
     if (pairs := tiles(kernel, Z, X)) is None:

@@ -16,14 +16,17 @@ from scipy.spatial.distance import cdist
 from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as sk
 
-from ordinalgp._typing import FloatArray
-from ordinalgp.kernels import Additive, ARDLinear, Exponential
+from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.kernels import Additive, ARDLinear, Exponential, PerColumn
+from ordinalgp.kernels.per_column import per_feature
 
 At = tuple[slice, slice]  # some rows of the left, some of the right
 Sums = tuple[float, FloatArray]  # of weights times k, and times dk/dtheta
 
 ROWS, COLUMNS = 64, 512  # pairs at a time: a few such arrays fit into the cache
 _FEW = 16  # distinct values in a column up to which products with indicators are faster
+# 0/1 features of a column from which comparing its values is faster: than distances, than products
+_SEVERAL, _MANY = 5, 32
 _CLOSE = 1e-4  # share of the largest square: below it, differences cancel in products
 _SMALLEST = float(np.finfo(float).eps)  # distance of equal rows where 0 will not do
 _FARTHEST = 3e4  # squares up to which distances from products are as good as exact ones
@@ -65,13 +68,18 @@ class Tiles(ABC):
 
 
 class Leaf(Tiles):
-    """A kernel between the rows of ``X`` and those of ``Y``; None means ``X``."""
+    """A kernel between the rows of ``X`` and those of ``Y``; None means ``X``.
 
-    def __init__(self, kernel: Any, X: Any, Y: Any = None) -> None:
-        self.kernel = kernel
+    ``groups`` is the column of each feature, where features of a column share their length scale.
+    """
+
+    def __init__(self, kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) -> None:
+        self.kernel = kernel if groups is None else per_feature(kernel, groups)
+        self.groups = groups
         self.free = np.array([not h.fixed for h in kernel.hyperparameters], dtype=bool)
         self.left = self.rows(X)
         self.right = self.left if Y is None else self.rows(Y)
+        self.n_features = self.right.shape[1]
 
     def rows(self, X: Any) -> FloatArray:
         """Return the rows of ``X`` as the kernel compares them."""
@@ -87,8 +95,74 @@ class Leaf(Tiles):
         """The sums as if no hyperparameter were fixed."""
 
     def _per_scale(self, slopes: FloatArray) -> FloatArray:
-        """Return the slopes in the length scales, given those of each column."""
-        return slopes if self.kernel.anisotropic else slopes.sum(keepdims=True)
+        """Return the slopes in the length scales, given those of each feature."""
+        if not self.kernel.anisotropic:
+            return slopes.sum(keepdims=True)
+        return slopes if self.groups is None else np.bincount(self.groups, slopes).astype(float)
+
+    def _split_one_hot(self, X: Any, Y: Any, least: int) -> None:
+        """Take nominal columns of at least so many features out of the rows."""
+        self.one_hot: list[_OneHot] = []
+        self.rest = np.arange(self.n_features)
+        if self.groups is None:
+            return
+        X = np.atleast_2d(np.asarray(X, dtype=float))
+        Y = X if Y is None else np.atleast_2d(np.asarray(Y, dtype=float))
+        scale = np.squeeze(np.asarray(self.kernel.length_scale, dtype=float))
+        self.one_hot = _one_hot_columns(X, Y, self.groups, scale, least)
+        if self.one_hot:
+            self.rest = np.delete(self.rest, np.hstack([each.features for each in self.one_hot]))
+            same = self.right is self.left
+            self.left = self.left[:, self.rest]
+            self.right = self.left if same else self.right[:, self.rest]
+
+
+class _OneHot:
+    """A nominal column of 0/1 features, of which one is 1 in every row.
+
+    Any two different values differ by ``unit`` in two features.
+    """
+
+    def __init__(self, features: IntArray, unit: float, codes: list[IntArray]) -> None:
+        self.features, self.unit, self.codes = features, unit, codes
+
+    def differ(self, at: At) -> FloatArray:
+        """1 where the values of two rows differ, else 0."""
+        left, right = (codes[part] for codes, part in zip(self.codes, at, strict=True))
+        return np.not_equal.outer(left, right).astype(float)
+
+    def indicators(self, side: int) -> FloatArray:
+        """The 0/1 features of the left rows (0) or the right rows (1)."""
+        return np.equal.outer(self.codes[side], np.arange(len(self.features))).astype(float)
+
+    def add(self, out: FloatArray, at: At, step: float) -> None:
+        """Add ``step`` where the values of two rows differ."""
+        part = self.differ(at)
+        part *= step
+        out += part
+
+    def sum(self, M: FloatArray, at: At) -> float:
+        """Sum of ``M`` over pairs whose values differ."""
+        return float(np.vdot(M, self.differ(at)))
+
+
+def _one_hot_columns(
+    X: FloatArray, Y: FloatArray, groups: IntArray, scale: FloatArray, least: int
+) -> list[_OneHot]:
+    """Columns of at least so many features whose rows all have one 1 and else 0."""
+    found = []
+    for column in np.flatnonzero(np.bincount(groups) >= least):
+        at = np.flatnonzero(groups == column)
+        parts = [X[:, at]] if Y is X else [X[:, at], Y[:, at]]
+        if all(_is_one_hot(part) for part in parts):
+            codes = [part.argmax(axis=1).astype(np.int32) for part in parts]
+            unit = float(scaled([[1.0]], scale[at[0]] if scale.ndim else scale)[0, 0])
+            found.append(_OneHot(at, unit, [codes[0], codes[-1]]))
+    return found
+
+
+def _is_one_hot(rows: FloatArray) -> bool:
+    return bool(np.all((rows == 0) | (rows == 1)) and np.all(rows.sum(axis=1) == 1))
 
 
 def _differences(left: FloatArray, right: FloatArray) -> Iterator[FloatArray]:
@@ -150,74 +224,130 @@ def _distinct(x: FloatArray) -> tuple[FloatArray, Any]:
 
 
 class _Additive(Leaf):
-    def __init__(self, kernel: Any, X: Any, Y: Any = None) -> None:
-        super().__init__(kernel, X, Y)
-        self.groups = kernel.groups(self.right.shape[1])
-        self.few = _FewValues(self.right if kernel.size == 1 else self.right[:, :0])
-        self.others = [self.groups[i] for i in self.few.others(len(self.groups))]
+    """Functions of single features, of nominal columns, and of other groups of features."""
 
-    def _parts(self, at: At) -> Iterator[tuple[slice, FloatArray]]:
-        """Groups, and squared distances in them, all in the same memory."""
+    def __init__(self, kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) -> None:
+        super().__init__(kernel, X, Y, groups)
+        self._split_one_hot(X, Y, least=2)
+        found = self._functions()
+        self.n_functions = len(found) + len(self.one_hot)
+        # Nominal columns with few values go with the other features that have few.
+        hot = [column for column in self.one_hot if len(column.features) < _MANY]
+        self.one_hot = [column for column in self.one_hot if len(column.features) >= _MANY]
+        self.alone = np.array([g[0] for g in found if len(g) == 1], dtype=np.intp)
+        self.several = [g for g in found if len(g) > 1]
+        self.few = _FewValues(self.right[:, self.alone])
+        self.others = self.alone[self.few.others(len(self.alone))]
+        self.hot = np.array([at for column in hot for at in column.features], dtype=np.intp)
+        apart = [2.0 * column.unit**2 * (1.0 - column.indicators(0)) for column in hot]
+        self.hot_squares = np.hstack([np.empty((len(self.left), 0)), *apart])
+        of_right = [column.indicators(1) for column in hot]
+        self.indicators = np.hstack([self.few.indicators, *of_right])
+
+    def _functions(self) -> list[IntArray]:
+        """Features of each function that is not one of a nominal column: places in the rows."""
+        if self.groups is None:
+            each = self.kernel.groups(self.n_features)
+            return [np.arange(self.n_features)[places] for places in each]
+        of_rest = self.groups[self.rest]
+        return [np.flatnonzero(of_rest == g) for g in np.unique(of_rest)]
+
+    def _parts(self, at: At) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Groups of features, and squared distances in them, all in the same memory."""
         left, right = self.left[at[0]], self.right[at[1]]
-        if self.kernel.size == 1:
-            at_once = [g.start for g in self.others]
-            gaps = _differences(left[:, at_once], right[:, at_once])
-            yield from (
-                (g, np.multiply(d, d, out=d)) for g, d in zip(self.others, gaps, strict=True)
-            )
-        else:
-            yield from ((g, cdist(left[:, g], right[:, g], "sqeuclidean")) for g in self.others)
+        gaps = _differences(left[:, self.others], right[:, self.others])
+        for feature, d in zip(self.others, gaps, strict=True):
+            yield np.array([feature]), np.multiply(d, d, out=d)
+        for g in self.several:
+            yield g, cdist(left[:, g], right[:, g], "sqeuclidean")
 
     def values(self, at: At) -> FloatArray:
-        near = _decay(self.few.gaps(self.left[at[0]]) ** 2)
-        out: FloatArray = near @ self.few.indicators[at[1]].T
+        near = _decay(self._few_squares(at[0]))
+        out: FloatArray = near @ self.indicators[at[1]].T
         for _, r2 in self._parts(at):
             out += _decay(r2, out=r2)
-        out /= len(self.groups)
+        for column in self.one_hot:  # exp(-unit^2) where values differ, else 1
+            column.add(out, at, np.expm1(-(column.unit**2)))
+        out += len(self.one_hot)
+        out /= self.n_functions
         return out
 
     def _sums(self, at: At, G: FloatArray) -> Sums:
-        slopes, r2 = np.zeros(self.right.shape[1]), self.few.gaps(self.left[at[0]]) ** 2
+        slopes = np.zeros(self.n_features)
+        total = sum(part(at, G, slopes) for part in (self._few, self._other, self._nominal))
+        return total / self.n_functions, self._per_scale(slopes) / self.n_functions
+
+    def _few_squares(self, rows: slice) -> FloatArray:
+        """Squared differences of left rows to each value of features and columns with few."""
+        gaps = self.few.gaps(self.left[rows][:, self.alone])
+        return np.hstack([np.square(gaps, out=gaps), self.hot_squares[rows]])
+
+    def _few(self, at: At, G: FloatArray, slopes: FloatArray) -> float:
+        """Sum over functions of features and columns with few values; their slopes are set."""
+        r2 = self._few_squares(at[0])
         part = _decay(r2)
-        part *= G @ self.few.indicators[at[1]]
-        total = part.sum()
-        slopes[self.few.columns] = self.few.per_column(np.einsum("iu,iu->u", part, r2))
-        memory = np.empty_like(G)
+        part *= G @ self.indicators[at[1]]
+        each, n = np.einsum("iu,iu->u", part, r2), len(self.few.values)
+        slopes[self.rest[self.alone[self.few.columns]]] = self.few.per_column(each[:n])
+        slopes[self.hot] = each[n:]
+        return float(part.sum())
+
+    def _other(self, at: At, G: FloatArray, slopes: FloatArray) -> float:
+        total, memory = 0.0, np.empty_like(G)
         for g, r2 in self._parts(at):
-            part = _decay(r2, out=memory)
+            part, places = _decay(r2, out=memory), self.rest[g]
             part *= G
-            total += part.sum()
-            if self.kernel.size == 1 or not self.kernel.anisotropic:
-                slopes[g.start] = np.vdot(part, r2)
+            total += float(part.sum())
+            if len(g) == 1 or self.groups is not None or not self.kernel.anisotropic:
+                slopes[places[0]] = np.vdot(part, r2)  # the only one, or that of the column
             else:
-                slopes[g] = _each_square(part, self.left[at[0], g], self.right[at[1], g])
-        return total / len(self.groups), self._per_scale(slopes) / len(self.groups)
+                left, right = self.left[at[0]], self.right[at[1]]
+                slopes[places] = _each_square(part, left[:, g], right[:, g])
+        return total
+
+    def _nominal(self, at: At, G: FloatArray, slopes: FloatArray) -> float:
+        total = len(self.one_hot) * float(G.sum())
+        for column in self.one_hot:
+            square, differing = column.unit**2, column.sum(G, at)
+            total += np.expm1(-square) * differing
+            slopes[column.features[0]] = 2.0 * square * np.exp(-square) * differing
+        return total
 
 
 class _Exponential(Leaf):
-    def __init__(self, kernel: Any, X: Any, Y: Any = None) -> None:
-        super().__init__(kernel, X, Y)
-        self.few = _FewValues(self.right if kernel.anisotropic else self.right[:, :0])
+    def __init__(self, kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) -> None:
+        super().__init__(kernel, X, Y, groups)
+        self._split_one_hot(X, Y, _SEVERAL)
+        self.few = _FewValues(self.right if self.kernel.anisotropic else self.right[:, :0])
         self.others = self.few.others(self.right.shape[1])
 
-    def values(self, at: At) -> FloatArray:
+    def _distance(self, at: At) -> FloatArray:
         out: FloatArray = cdist(self.left[at[0]], self.right[at[1]], "cityblock")
+        for column in self.one_hot:
+            column.add(out, at, 2.0 * column.unit)
+        return out
+
+    def values(self, at: At) -> FloatArray:
+        out = self._distance(at)
         np.negative(out, out=out)
         return np.exp(out, out=out)
 
     def _sums(self, at: At, G: FloatArray) -> Sums:
         left, right = self.left[at[0]], self.right[at[1]]
-        distance = cdist(left, right, "cityblock")
+        distance = self._distance(at)
         part = np.exp(-distance)
         part *= G
         if not self.kernel.anisotropic:
             return float(part.sum()), np.array([np.vdot(part, distance)])
-        slopes, gaps = np.zeros(right.shape[1]), np.abs(self.few.gaps(left))
+        slopes, gaps = np.zeros(self.n_features), np.abs(self.few.gaps(left))
         each = np.einsum("iu,iu->u", part @ self.few.indicators[at[1]], gaps)
-        slopes[self.few.columns] = self.few.per_column(each)
+        slopes[self.rest[self.few.columns]] = self.few.per_column(each)
         gaps_of_others = _differences(left[:, self.others], right[:, self.others])
-        slopes[self.others] = [np.vdot(part, np.abs(gap, out=gap)) for gap in gaps_of_others]
-        return float(part.sum()), slopes
+        found = [np.vdot(part, np.abs(gap, out=gap)) for gap in gaps_of_others]
+        slopes[self.rest[self.others]] = found
+        for column in self.one_hot:
+            slopes[column.features[0]] = 2.0 * column.unit * column.sum(part, at)
+        return float(part.sum()), self._per_scale(slopes)
 
 
 def _of(both: list[FloatArray], at: At) -> tuple[FloatArray, FloatArray]:
@@ -230,8 +360,9 @@ class _Distances(Leaf):
 
     exact = True  # whether the function may be too steep for any rounding of small distances
 
-    def __init__(self, kernel: Any, X: Any, Y: Any = None) -> None:
-        super().__init__(kernel, X, Y)
+    def __init__(self, kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) -> None:
+        super().__init__(kernel, X, Y, groups)
+        self._split_one_hot(X, Y, _SEVERAL if self.exact else _MANY)
         self.symmetric = Y is None
         centre = self.right.mean(axis=0)  # products are off by eps times their terms
         self.centred = [self.left - centre, self.right - centre]
@@ -244,6 +375,13 @@ class _Distances(Leaf):
 
     def squared(self, at: At) -> FloatArray:
         """Squared distances as a new array."""
+        out = self._squared_of_rest(at)
+        for column in self.one_hot:
+            column.add(out, at, 2.0 * column.unit**2)
+        return out
+
+    def _squared_of_rest(self, at: At) -> FloatArray:
+        """Squared distances in the features that are not those of nominal columns."""
         if self.exact:
             return cdist(self.left[at[0]], self.right[at[1]], "sqeuclidean")
         (left, right), norms = _of(self.centred, at), _of(self.norms, at)
@@ -258,7 +396,18 @@ class _Distances(Leaf):
         return self.symmetric and at[0].start == at[1].start
 
     def each_square(self, M: FloatArray, r2: FloatArray, at: At) -> FloatArray:
-        """Sum of ``M`` times squared differences for each column; ``M`` is overwritten.
+        """Sum of ``M`` times squared differences for each feature; ``M`` is overwritten.
+
+        That of a nominal column is in the place of its first feature.
+        """
+        slopes = np.zeros(self.n_features)
+        for column in self.one_hot:
+            slopes[column.features[0]] = 2.0 * column.unit**2 * column.sum(M, at)
+        slopes[self.rest] = self._each_square_of_rest(M, r2, at)
+        return slopes
+
+    def _each_square_of_rest(self, M: FloatArray, r2: FloatArray, at: At) -> FloatArray:
+        """Sum for each feature that is not one of a nominal column; ``M`` is overwritten.
 
         The product form |x|^2 + |x'|^2 - 2 x x' cancels for close pairs, whose weight may be
         large: these are summed one by one, and so are all pairs where many are close.
@@ -293,10 +442,10 @@ def _bessel(z: FloatArray, nu: float) -> tuple[FloatArray, FloatArray]:
 class _Matern(_Distances):
     """The Matern kernel and its limit, the RBF kernel."""
 
-    def __init__(self, kernel: Any, X: Any, Y: Any = None) -> None:
+    def __init__(self, kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) -> None:
         self.nu = getattr(kernel, "nu", np.inf)
         self.exact = self.nu <= 1.0  # exp(-r) makes 1e-8 of an error of 1e-16 in r^2
-        super().__init__(kernel, X, Y)
+        super().__init__(kernel, X, Y, groups)
 
     def _profile(self, r2: FloatArray, *, slope: bool) -> tuple[FloatArray, FloatArray]:
         """k and, where it is asked for, w: finite at r = 0 too, where it meets a factor 0."""
@@ -323,7 +472,7 @@ class _Matern(_Distances):
         w *= G
         if not self.kernel.anisotropic:
             return total, np.array([np.vdot(w, r2)])
-        return total, self.each_square(w, r2, at)
+        return total, self._per_scale(self.each_square(w, r2, at))
 
 
 class _RationalQuadratic(_Distances):
@@ -427,15 +576,22 @@ def split(kernel: Any) -> tuple[Any, Any]:
     return (kernel.k2, kernel.k1) if constant_first else (kernel.k1, kernel.k2)
 
 
-def tiles(kernel: Any, X: Any, Y: Any = None) -> Tiles | None:
-    """The kernel between two sets of rows; None if some part of it has no formula here."""
+def tiles(kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) -> Tiles | None:
+    """The kernel between two sets of rows; None if some part of it has no formula here.
+
+    ``groups`` is the column of each feature, where features of a column share their length scale.
+    """
     kind = type(kernel)
+    if kind is PerColumn:
+        return (
+            tiles(kernel.kernel, X, Y, kernel.columns(np.shape(X)[1])) if groups is None else None
+        )
     if kind is sk.Sum:
-        one, two = tiles(kernel.k1, X, Y), tiles(kernel.k2, X, Y)
+        one, two = tiles(kernel.k1, X, Y, groups), tiles(kernel.k2, X, Y, groups)
         return None if one is None or two is None else _Sum(one, two)
     if kind is sk.Product and sk.ConstantKernel in (type(kernel.k1), type(kernel.k2)):
         other, constant = split(kernel)
-        part = tiles(other, X, Y)
+        part = tiles(other, X, Y, groups)
         return None if part is None else _Multiple(constant, part, first=constant is kernel.k1)
     leaf = LEAVES.get(kind)  # not for subclasses, which may compute something else
-    return None if leaf is None else leaf(kernel, X, Y)
+    return None if leaf is None else leaf(kernel, X, Y, groups)

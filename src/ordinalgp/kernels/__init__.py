@@ -4,5 +4,6 @@ All are ordinary scikit-learn kernels: they add, multiply, exponentiate and clon
 """
 
 from ordinalgp.kernels._classes import Additive, ARDLinear, Correlation, Exponential, Independent
+from ordinalgp.kernels.per_column import PerColumn
 
-__all__ = ["ARDLinear", "Additive", "Correlation", "Exponential", "Independent"]
+__all__ = ["ARDLinear", "Additive", "Correlation", "Exponential", "Independent", "PerColumn"]

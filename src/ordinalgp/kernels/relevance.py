@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.kernels import Additive, ARDLinear, Exponential
+from ordinalgp.kernels import Additive, ARDLinear, Exponential, PerColumn
 
 
 def ard_weights(kernel: Any) -> FloatArray | None:
@@ -14,8 +14,12 @@ def ard_weights(kernel: Any) -> FloatArray | None:
 
     Two rows differ, to a kernel with length scales, by ``sum_j (x_j - x'_j)^2 / length_j^2``: the
     weight is ``1 / length_j^2``. To the linear kernel it is the relevance itself. Of a compound
-    kernel the first part with length scales of its own counts.
+    kernel the first part with length scales of its own counts. Features of a column (``PerColumn``)
+    have the column's weight each.
     """
+    if isinstance(kernel, PerColumn):
+        weights = ard_weights(kernel.kernel)
+        return None if weights is None else weights[kernel.columns()]
     if isinstance(kernel, ARDLinear) and kernel.anisotropic:
         return np.asarray(kernel.relevance, dtype=float)
     if isinstance(kernel, RBF | Matern | Additive | Exponential) and kernel.anisotropic:

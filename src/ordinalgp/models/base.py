@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 
 from ordinalgp._typing import LABELS, POSITIVE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide, interval_scores, interval_threshold, intervals
+from ordinalgp.kernels.feature_share import feature_groups
 from ordinalgp.models.effects import Effects
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.validation.labels import (
@@ -476,7 +477,8 @@ class OrdinalClassifier(LevelClassifier):
             Rows at whose values the functions are evaluated.
         groups : mapping from str to sequences of int, default=None
             Features whose functions are added, by the name of their sum; for example the 0/1
-            features of a nominal column. None has each feature by itself.
+            features of a nominal column. None has each feature by itself; features that share a
+            function (``PerColumn``) together. One of these in a group stands for all of them.
 
         Returns
         -------
@@ -488,7 +490,8 @@ class OrdinalClassifier(LevelClassifier):
         X = self._check_inputs(X, reset=False)
         if groups is None:
             names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(X.shape[1])])
-            groups = {str(name): [at] for at, name in enumerate(names)}
+            shared = feature_groups(self._result.model.kernel, X.shape[1])
+            groups = {" + ".join(str(names[at]) for at in group): group for group in shared}
         found: Effects = self._result.model.effects(X, groups)
         return found
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.posterior import Moments
-from ordinalgp.kernels.feature_share import FeatureShare, feature_shares
+from ordinalgp.kernels.feature_share import Features, FeatureShare, feature_shares
 
 _BLOCK = 2**22  # covariances computed at a time: 32 MB
 
@@ -75,20 +75,26 @@ def effects(
             "in a sum such as Additive() + RBF(). For any other model, plots.EffectDisplay draws "
             "the average probability of each level along a feature."
         )
+    known = {at for places in shares for at in places}
     for name, group in groups.items():
-        if not len(group) or not set(group) <= set(shares):
+        if not len(group) or not set(group) <= known:
             raise ValueError(
                 f"groups[{name!r}] must hold columns of X, numbers from 0 to {X.shape[1] - 1}, "
                 f"but is {list(group)}."
             )
     found = [
-        _moments(model, FeatureShare({at: shares[at] for at in group}), X, reference)
+        _moments(model, FeatureShare(_touched(shares, group)), X, reference)
         for group in groups.values()
     ]
     mean = np.column_stack([np.empty((len(X), 0)), *(moments.mean for moments in found)])
     std = np.sqrt(np.column_stack([np.empty((len(X), 0)), *(moments.var for moments in found)]))
     constant = float(reference.weights @ model.latent(reference.X).mean)
     return Effects(mean, std, constant, list(groups))
+
+
+def _touched(shares: dict[Features, Any], group: Sequence[int]) -> dict[Features, Any]:
+    """Functions in which some feature of the group has a part."""
+    return {places: share for places, share in shares.items() if set(places) & set(group)}
 
 
 def _moments(model: Any, share: FeatureShare, X: FloatArray, reference: Reference) -> Moments:

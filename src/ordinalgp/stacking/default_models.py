@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
+from ordinalgp._typing import IntArray
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.hyperpriors import HyperPrior
 from ordinalgp.kernels import Additive, Exponential
+from ordinalgp.kernels.per_column import per_column
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking.inputs import View
 
@@ -32,16 +34,19 @@ _NOISE = (0.03, 30.0)
 _PRIOR = HyperPrior(length_scales=0.5, noise=(float(np.log(0.5)), 1.0))
 
 
-def default_models(n_features: int) -> dict[str, Any]:
-    """Threshold and sequential models with several kernels, by name, for standardised inputs."""
-    d = n_features
-    one = np.ones(d) if d > 1 else 1.0  # one length scale per feature
+def default_models(n_features: int, groups: IntArray | None = None) -> dict[str, Any]:
+    """Threshold and sequential models with several kernels, by name, for standardised inputs.
+
+    ``groups`` is the column of each feature, where several may belong to one.
+    """
+    d = n_features if groups is None else int(groups.max()) + 1
+    one = np.ones(d) if d > 1 else 1.0  # one length scale per column
     linear = ConstantKernel(1 / d, (1e-4 / d, 1e4 / d)) * DotProduct(np.sqrt(d), "fixed")
-    functions = ConstantKernel(1.0, (1e-4, 1e4)) * Additive(1.35, _BOUNDS)
-    rough = Matern(2 * np.sqrt(d) * one, _BOUNDS, nu=0.5)
-    steps = Exponential(2 * d * one, _BOUNDS)
-    additive = Additive(1.35 * one, _BOUNDS)
-    smooth = RBF(np.sqrt(d) * one, _BOUNDS)
+    functions = ConstantKernel(1.0, (1e-4, 1e4)) * per_column(Additive(1.35, _BOUNDS), groups)
+    rough = per_column(Matern(2 * np.sqrt(d) * one, _BOUNDS, nu=0.5), groups)
+    steps = per_column(Exponential(2 * d * one, _BOUNDS), groups)
+    additive = per_column(Additive(1.35 * one, _BOUNDS), groups)
+    smooth = per_column(RBF(np.sqrt(d) * one, _BOUNDS), groups)
     found: dict[str, Any] = {
         "smooth thresholds": OrdinalGPClassifier(RBF(np.sqrt(d), _BOUNDS)),
         "rough thresholds": OrdinalGPClassifier(rough + functions + linear, hyperprior=_PRIOR),

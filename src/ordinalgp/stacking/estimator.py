@@ -2,8 +2,10 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils import check_random_state
 
+from ordinalgp._typing import IntArray
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
@@ -30,6 +32,10 @@ class StackedOrdinalGP(OrdinalClassifier):
         (:class:`SequentialOrdinalGP`) with several kernels. It scales the inputs itself: numbers
         are standardised, columns of two values become 0 and 1, and two of the models see normal
         scores of columns with heavy tails.
+    feature_groups : array-like of shape (n_features,), default=None
+        Column that each feature belongs to, as numbers or names, for the default models. Features
+        of one column, such as the 0/1 features of a nominal one, share a length scale and a
+        function (:class:`ordinalgp.kernels.PerColumn`). None: each feature is a column.
     shrinkage : float, default=8.0
         Strength of the pull towards equal weights, in nats per nat of divergence: the weights
         maximise the leave-one-out log likelihood of the mixture less ``shrinkage`` times their
@@ -105,6 +111,7 @@ class StackedOrdinalGP(OrdinalClassifier):
         self,
         models: Any = None,
         *,
+        feature_groups: Any = None,
         shrinkage: float = 8.0,
         categories: Any = None,
         decision: Any = "mode",
@@ -113,6 +120,7 @@ class StackedOrdinalGP(OrdinalClassifier):
         verbose: int = 0,
     ) -> None:
         self.models = models
+        self.feature_groups = feature_groups
         self.shrinkage = shrinkage
         self.categories = categories
         self.decision = decision
@@ -129,6 +137,11 @@ class StackedOrdinalGP(OrdinalClassifier):
                 "models must be a dict of names and estimators, or None for the default set, but "
                 f"{self.models!r:.80} was given."
             )
+        if self.feature_groups is not None:
+            raise ValueError(
+                "feature_groups was given together with models, but only the default models use "
+                "it. Leave it out, and use ordinalgp.kernels.PerColumn in the models' kernels."
+            )
         for name, model in self.models.items():
             lacking = [each for each in ("loo_proba", "category_proba") if not hasattr(model, each)]
             if lacking or isinstance(model, type) or not isinstance(name, str):
@@ -143,11 +156,24 @@ class StackedOrdinalGP(OrdinalClassifier):
         rng, report = check_random_state(self.random_state), reporter(self.verbose)
         options = float(self.shrinkage), self.n_jobs, rng, report, self._settings
         if self.models is None:
-            inputs = Inputs.learn(X, weights)
-            training = Training(default_models(X.shape[1]), *options, inputs, VIEWS)
+            inputs, groups = Inputs.learn(X, weights), self._groups(X.shape[1])
+            training = Training(default_models(X.shape[1], groups), *options, inputs, VIEWS)
         else:
             training = Training(self.models, *options)
         return Fitted(self._signature(levels), training.fit(rows))
+
+    def _groups(self, n_features: int) -> IntArray | None:
+        """Columns of features as numbers from 0 on; None if each is a column of its own."""
+        if self.feature_groups is None:
+            return None
+        given = np.asarray(self.feature_groups)
+        if given.shape != (n_features,):
+            raise ValueError(
+                f"feature_groups has shape {given.shape}, but X has {n_features} features. Give "
+                "the column of each feature, as a number or a name."
+            )
+        names, groups = np.unique(given, return_inverse=True)
+        return None if len(names) == n_features else groups
 
     def _publish(self, model: MixtureModel) -> None:
         weights = model.weights.tolist()

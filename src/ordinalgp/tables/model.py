@@ -1,6 +1,6 @@
 """Classifier with the encoding of its table: the model that ``ordinalgp fit`` saves."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, Self
@@ -16,6 +16,7 @@ from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import Additive, ARDLinear, Exponential
+from ordinalgp.kernels.per_column import per_column
 from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.effects import Effects
@@ -89,9 +90,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Classifier of this package with probabilities. None is ``StackedOrdinalGP()``, a mixture of
         models; with a ``kernel``, or rows in chunks, ``OrdinalGPClassifier()``.
     kernel : {"rbf", "ard", "linear", "exponential", "additive"}, default=None
-        Kernel for the encoded features: one length scale; one length scale per feature; a linear
-        kernel with one relevance per feature; functions with kinks and one length scale; or a sum
-        of one function per feature. A search starts from it; ``SparseBayesOrdinalClassifier``
+        Kernel for the encoded features: one length scale; one length scale per column; a linear
+        kernel with one relevance per column; functions with kinks and one length scale; or a sum
+        of one function per column. A search starts from it; ``SparseBayesOrdinalClassifier``
         keeps it. None keeps the classifier's own.
     categories : sequence, default=None
         Levels from lowest to highest. None keeps the classifier's own; without any, they are those
@@ -278,7 +279,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return self
 
     def _unfitted(self, encoder: Encoder, *, chunks: bool = False) -> Any:
-        """The classifier to fit, with its kernel."""
+        """The classifier to fit, which knows the features that belong to one column."""
         if self.classifier is not None:
             classifier = clone(self.classifier)
         elif chunks or self.kernel is not None:
@@ -291,7 +292,10 @@ class TableModel(ClassifierMixin, BaseEstimator):
                     f"kernel={self.kernel!r} was given, but {type(classifier).__name__} mixes "
                     "models with kernels of their own. Give OrdinalGPClassifier(), or no kernel."
                 )
-            classifier.set_params(kernel=kernel_named(self.kernel, len(encoder.features)))
+            n_features, owner = len(encoder.features), encoder.owner
+            classifier.set_params(kernel=kernel_named(self.kernel, n_features, owner))
+        elif isinstance(classifier, StackedOrdinalGP) and _takes_groups(classifier):
+            classifier.set_params(feature_groups=encoder.owner)
         given = {"categories": self.categories, "decision": self.decision}
         return classifier.set_params(**{name: v for name, v in given.items() if v is not None})
 
@@ -599,14 +603,26 @@ def _sample(features: FloatArray) -> FloatArray:
     return features[np.sort(rows)]
 
 
-def kernel_named(name: str, n_features: int) -> Any:
-    """Kernel that a word stands for, at the start of the search."""
+def _takes_groups(mixture: StackedOrdinalGP) -> bool:
+    """Whether a mixture has the default models, and no other columns of its features."""
+    return mixture.models is None and mixture.feature_groups is None
+
+
+def kernel_named(name: str, n_features: int, groups: Sequence[int] | None = None) -> Any:
+    """Kernel that a word stands for, at the start of the search.
+
+    ``groups`` is the column of each feature; None: each is a column of its own.
+    """
     check_option("kernel", name, KERNELS)
-    if name == "linear":
-        return ARDLinear(np.full(n_features, 1 / n_features))
     bounds = (1e-3, 1e5)
-    if name == "additive":
-        return Additive(1.0, length_scale_bounds=bounds)
     if name == "exponential":
         return Exponential(2.0 * n_features, length_scale_bounds=bounds)
-    return gaussian_kernel(n_features, bounds, per_feature=name == "ard")
+    if name == "rbf":
+        return gaussian_kernel(n_features, bounds)
+    columns = np.arange(n_features) if groups is None else np.asarray(groups)
+    n = len(np.unique(columns))
+    if name == "linear":
+        return per_column(ARDLinear(np.full(n, 1 / n)), columns)
+    if name == "additive":
+        return per_column(Additive(1.0, length_scale_bounds=bounds), columns)
+    return per_column(gaussian_kernel(n, bounds, per_feature=True), columns)
