@@ -420,29 +420,38 @@ class PreferenceGP(BaseEstimator):
     def _learn_sparse(
         self, items: FloatArray, kernel: Any, observed: Observations
     ) -> PreferenceResult:
-        """The same by sparse linear algebra; with features, hyperparameters from some items."""
+        """The same by sparse linear algebra."""
         report, settings = reporter(self.verbose), ManyItemsSettings()
         graph = ProjectionGraph.of(observed.projection)
         check_memory(len(graph.order.core), n_matrices=4)
+        some, among = most_compared(observed, settings.search_items)
+        tell_search(report, len(items), len(some), len(among.codes))
         if self._named:
-            searched = len(items)
-            start = self._task(items, kernel, observed, _START_NOISE)
-            task = ManyItemsTask.like(start, np.empty(0, dtype=np.intp), graph)
-            tell_search(report, graph, len(observed.codes))
-            bounded, found = SearchOptions.of(self, report).maximise(task, default=False)
-            task = cast(ManyItemsTask, bounded).at(found.theta)
+            task, found = self._search_sparse(items[some], kernel, among, None)
+            if len(some) < len(items):  # a start that saves most of the evaluations
+                tell_search(report, len(items), len(items), len(observed.codes))
+                task, found = self._search_sparse(items, kernel, observed, found.theta)
+            model = ManyItemsGP.infer(task, found, len(items), report)
         else:
-            some, among = most_compared(observed, settings.search_items)
-            searched = len(some)
-            tell_search(report, graph, len(among.codes), searched)
             small, found = self._search(items[some], kernel, among)
             small = small.at(found.theta)
-            full = self._task(items, small.kernel, observed, _START_NOISE)
             inducing = inducing_items(small.kernel, items, settings)
-            full = replace(full, likelihood=small.likelihood)
-            task, found = ManyItemsTask.like(full, inducing, graph), replace(found, start=None)
-        model = ManyItemsGP.infer(task, found, searched, report)
+            full = replace(self._task(items, small.kernel, observed), likelihood=small.likelihood)
+            task = ManyItemsTask.like(full, inducing, graph)
+            model = ManyItemsGP.infer(task, replace(found, start=None), len(some), report)
         return self._result_of(observed, model)
+
+    def _search_sparse(
+        self, items: FloatArray, kernel: Any, observed: Observations, theta: FloatArray | None
+    ) -> tuple[ManyItemsTask, SearchResult]:
+        """Search the hyperparameters of the likelihood by sparse linear algebra."""
+        none, graph = np.empty(0, dtype=np.intp), ProjectionGraph.of(observed.projection)
+        task = ManyItemsTask.like(self._task(items, kernel, observed), none, graph)
+        task = task if theta is None else task.at(theta)
+        bounded, found = SearchOptions.of(self, reporter(self.verbose)).maximise(
+            task, default=False
+        )
+        return cast(ManyItemsTask, bounded.at(found.theta)), found
 
     def _result_of(self, observed: Observations, model: Any) -> PreferenceResult:
         names = getattr(self, "items_", np.empty(0))
@@ -452,7 +461,7 @@ class PreferenceGP(BaseEstimator):
     def _starting_task(self, items: FloatArray, kernel: Any, observed: Observations) -> Task:
         """The task at the start; with own values the one of two whose evidence is larger."""
         if self.kernel is not None:
-            return self._task(items, kernel, observed, _START_NOISE)
+            return self._task(items, kernel, observed)
         starts = (
             # The length scale stays the last parameter of the kernel, as `rescaled_start` needs.
             self._task(
@@ -462,7 +471,13 @@ class PreferenceGP(BaseEstimator):
         )
         return max(starts, key=lambda task: task.relaxed().evaluate(rescaled_start(task)).value)
 
-    def _task(self, items: FloatArray, kernel: Any, observed: Observations, noise: float) -> Task:
+    def _task(
+        self,
+        items: FloatArray,
+        kernel: Any,
+        observed: Observations,
+        noise: float = _START_NOISE,
+    ) -> Task:
         """The task at a kernel and a noise, in prior standard deviations of the utility."""
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
         likelihood = self._starting_likelihood(observed.level_counts, latent_var, noise)

@@ -43,6 +43,7 @@ from ordinalgp.runtime.progress import Progress, Report
 from ordinalgp.validation.memory import check_memory
 
 _SOLUTIONS = 256  # at a time
+_MANY_ITEMS = 2000  # whose sweeps take long enough to be reported
 
 
 @dataclass(frozen=True)
@@ -89,16 +90,11 @@ def most_compared(observed: Observations, most: int) -> tuple[IntArray, Observat
     return np.flatnonzero(kept), Observations(levels, pairs, codes, counts)
 
 
-def tell_search(
-    report: Report, graph: ProjectionGraph, n_comparisons: int, some: int | None = None
-) -> None:
+def tell_search(report: Report, n_items: int, some: int, n_comparisons: int) -> None:
     """Report the data of a search, which may be those of some items only."""
-    n, core = graph.order.n, len(graph.order.core)
-    counted = (
-        f"{n} items" if some is None or some == n else f"the {some} most compared items of {n}"
-    )
-    text = f"hyperparameters from {counted}, {n_comparisons} distinct comparisons"
-    report(Progress("pass", 1, 1, None, 0.0, f"{text} (dense core of {core} items)"))
+    who = f"{n_items} items" if some == n_items else f"the {some} most compared of {n_items} items"
+    text = f"hyperparameters from {who}, {n_comparisons} distinct comparisons"
+    report(Progress("pass", 1, 1, None, 0.0, text))
 
 
 def split_own(kernel: Any) -> tuple[float, Any]:
@@ -223,7 +219,8 @@ class _WatchedProblem(Problem):
         n, m = len(self.sweeps), len(self.y)
         seconds = time.perf_counter() - self.began
         text = f"inference, sweep {n} over {m} distinct comparisons ({seconds:.0f} s)"
-        self.report(Progress("pass", n, n, None, seconds, text))
+        if len(self.K) > _MANY_ITEMS:
+            self.report(Progress("pass", n, n, None, seconds, text))
         return super().condition(sites)
 
 
