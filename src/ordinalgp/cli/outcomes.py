@@ -27,13 +27,12 @@ _DIRECTED = {
     "better": "worse",
     "chosen": "rejected",
 }
-_OUTCOME_NAMES = frozenset(
-    "target outcome outcomes winner result preferred preference choice chosen vote answer label "
-    "better".split()
-)
+_RESULTS = ("target", "outcome", "outcomes", "result", "score", "label", "vote", "answer", "choice")
+_OUTCOME_NAMES = frozenset((*_RESULTS, "winner", "preferred", "preference", "chosen", "better"))
 _TIES = frozenset(["tie", "tied", "draw", "drawn", "equal", "same", "both", "neither", "d", "t"])
-# Words for "right preferred" and "left preferred".
-_FAMILIES = (
+_Family = tuple[tuple[str, ...], tuple[str, ...]]
+"""words for "right preferred" and for "left preferred\""""
+_FAMILIES: tuple[_Family, ...] = (
     (("right",), ("left",)),
     (("r",), ("l",)),
     (("b",), ("a",)),
@@ -48,8 +47,24 @@ _SIDES = {-1: "right", 0: "tie", 1: "left"}
 _MOST_SHOWN = 6  # values that a message shows
 
 
+_UNKNOWN = 9  # code of a cell that is no outcome
+
+
+Ways = list[tuple[str, str]]
+"""possible meanings, and the options that choose each"""
+
+
 class Ambiguous(BadInput):
     """Outcomes with more than one meaning."""
+
+    def __init__(self, question: str, ways: Ways) -> None:
+        super().__init__(f"{question} Use\n" + _listed(ways))
+        self.ways = ways
+
+
+def _listed(ways: Ways) -> str:
+    width = max(len(meaning) for meaning, _ in ways) + 1
+    return "\n".join(f"  {meaning + ':':{width}}  {options}" for meaning, options in ways)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +152,19 @@ def _columns_of_items(table: Table, items: Iterable[str] | None) -> list[str] | 
     return found if len(found) == 2 else None
 
 
+def check_overlap(table: Table, columns: Sequence[str], path: Path) -> None:
+    """Raise if the only file given is probably a list of items, and not of comparisons."""
+    left, right = (set(texts(table.columns[side])) - {None} for side in columns)
+    if _known_pair(columns) or left & right:
+        return
+    options = " ".join(map(option, ("--left", "--right"), columns))
+    raise BadInput(
+        f"{path} does not look like comparisons: no item of the column {columns[0]} is also in the "
+        f"column {columns[1]}. If these columns hold the two items of each comparison, say so with "
+        f"{options}. If {path} lists items, give a file of comparisons after it."
+    )
+
+
 def outcome_column(
     table: Table, columns: Sequence[str], levels: Sequence[str], decimal: str, path: Path
 ) -> str | None:
@@ -144,45 +172,56 @@ def outcome_column(
     others = [name for name in table.columns if name not in columns]
     if levels:
         fit = [name for name in others if not read(table, name, columns, levels, decimal).bad]
+        fit = [name for name in fit if name.casefold() in _OUTCOME_NAMES] or fit
         if len(fit) == 1:
             return fit[0]
         raise BadInput(
             f"--levels names outcomes, but {len(fit) or 'no'} columns of {path} hold only these. "
             "Name the column with --outcome."
         )
-    looks: dict[str, Reading | None] = {}
-    for name in others:
-        try:
-            reading = read(table, name, columns, (), decimal)
-        except Ambiguous:
-            looks[name] = None
-        except BadInput:
-            continue
-        else:
-            if not reading.bad:
-                looks[name] = reading
-    named = [name for name in looks if name.casefold() in _OUTCOME_NAMES]
+    looks = {name: _look(table, name, columns, decimal) for name in others}
+    named = [name for name in others if name.casefold() in _OUTCOME_NAMES]
     if is_directed(columns):
-        if named:
-            raise BadInput(_ask(path, named, f"{columns[0]!r} says who won, and"))
+        if likely := [name for name in named if looks[name] is not None]:
+            raise BadInput(_ask(path, columns, {name: looks[name] for name in likely}))
         return None
     if len(named) == 1:
         return named[0]
-    likely = named or [name for name in looks if len(set(texts(table.columns[name]))) > 1]
-    certain = [name for name in likely if (found := looks[name]) is not None and found.certain]
-    if len(likely) == 1 == len(certain):
+    likely = named or [name for name, found in looks.items() if found is not None]
+    if len(likely) == 1 and isinstance(found := looks[likely[0]], Reading) and found.certain:
         return likely[0]
     if likely:
-        raise BadInput(_ask(path, likely, "it was not named, and"))
+        raise BadInput(_ask(path, columns, {name: looks[name] for name in likely}))
     return None
 
 
-def _ask(path: Path, likely: list[str], reason: str) -> str:
-    lines = [f"  {option('--outcome', name)}" for name in likely]
-    lines.append(f"  --outcome {NONE}   (no column: the left item was preferred in every row)")
-    what = "a column looks" if len(likely) == 1 else "columns look"
-    head = f"{path}: which column has the outcomes? {reason.capitalize()} {what} like outcomes: "
-    return f"{head}{', '.join(likely)}. Use one of\n" + "\n".join(lines)
+def _look(
+    table: Table, column: str, columns: Sequence[str], decimal: str
+) -> Reading | Ambiguous | None:
+    """The outcomes that a column may hold; None if it does not look like outcomes."""
+    try:
+        found = read(table, column, columns, (), decimal)
+    except Ambiguous as question:
+        return question
+    except BadInput:
+        return None
+    several = len(set(texts(table.columns[column]).tolist())) > 1
+    return found if several and not found.bad else None
+
+
+def _ask(path: Path, columns: Sequence[str], looks: dict[str, Reading | Ambiguous | None]) -> str:
+    """The question which column has the outcomes, with the options that answer it."""
+    ways: Ways = []
+    for name, found in looks.items():
+        if isinstance(found, Ambiguous):
+            ways += [(f"{name}, {meaning}", options) for meaning, options in found.ways]
+        else:
+            meaning = f", {found.meaning}" if found is not None else ""
+            ways.append((f"{name}{meaning}", option("--outcome", name)))
+    ways.append((f"none, {columns[0]} has the preferred item", f"--outcome {NONE}"))
+    names = ", ".join(looks)
+    head = f"{path} has no column that must be the outcomes, but {names} may be. Which is it? Use"
+    return f"{head}\n{_listed(ways)}"
 
 
 # --------------------------------------------------------------------------------- values
@@ -206,6 +245,9 @@ def read(
     missing = gaps(cells)
     if missing.all():
         raise BadInput(f"The column {column} of --outcome has no values at all.")
+    by_name = _name_codes(table, column, columns)
+    if np.all(by_name[~missing] != _UNKNOWN):
+        return _by_name(table, column, by_name)
     values, wrong = numbers(cells, decimal)
     if 2 * np.sum(wrong & ~missing) < np.sum(~missing):
         bad = _bad(table, column, wrong, "is not a number, as the other outcomes are")
@@ -260,60 +302,56 @@ def _numeric(column: str, values: NDArray[Any], unusable: BoolArray, bad: list[B
         order = sorted({-v for v in ends} | ends | ({0} & kinds))
         values = np.where(unusable, order[0], values).astype(np.asarray(order).dtype)
         return Reading(values, order, bad, "negative right, positive left")
-    raise Ambiguous(_numbers_question(column, found))
+    raise _numbers_question(column, found)
 
 
-def _numbers_question(column: str, found: Counter[Any]) -> str:
+def _numbers_question(column: str, found: Counter[Any]) -> BadInput:
     """The question what numbers mean, with the options that answer it."""
     this, kinds = option("--outcome", column), set(found)
     head = f"The column {column} has {_shown(found)}"
     if kinds <= {0, 1}:
         ways = [
-            ("0 = the right item was preferred", "--levels 0,1"),
-            ("0 = a tie", _levels_option([-1, 0, 1])),
+            ("0 = the right item was preferred", f"{this} --levels 0,1"),
+            ("0 = a tie", f"{this} {_levels_option([-1, 0, 1])}"),
         ]
-        head += ", but never -1. Does 0 mean that the right item was preferred, or a tie?"
-    elif kinds <= {1, 2}:
-        ways = [("1 = the left item was preferred", "--levels 2,1"), ("2 = left", "--levels 1,2")]
-        head += ". Which of these means that the left item was preferred?"
-    elif len(kinds) <= _MOST_SHOWN:
-        up, down = sorted(kinds), sorted(kinds, reverse=True)
-        ways = [("the largest = left", _levels_option(up)), ("= right", _levels_option(down))]
-        head += ". Does a large number mean that the left item was preferred?"
-    else:
-        return f"{head}. These are too many for outcomes of comparisons. Name another --outcome."
-    width = max(len(meaning) for meaning, _ in ways)
-    lines = [f"  {meaning + ':':{width + 1}}  {this} {levels}" for meaning, levels in ways]
-    return f"{head} Use\n" + "\n".join(lines)
+        doubt = "Does 0 mean that the right item was preferred, or a tie?"
+        return Ambiguous(f"{head}, but never -1. {doubt}", ways)
+    if len(kinds) > _MOST_SHOWN:
+        return BadInput(
+            f"{head}, which are too many for outcomes of comparisons. Name the column of outcomes "
+            f"with --outcome; --outcome {NONE} if there is none."
+        )
+    up, down = sorted(kinds), sorted(kinds, reverse=True)
+    ways = [
+        (f"{order[-1]} = the left item was preferred", f"{this} {_levels_option(order)}")
+        for order in (up, down)
+    ]
+    ways.append(("these are no outcomes", f"--outcome {NONE}"))
+    return BadInput(f"{head}. Which means that the left item was preferred? Use\n{_listed(ways)}")
 
 
 def _words(table: Table, column: str, columns: Sequence[str], missing: BoolArray) -> Reading:
     """Words: the name of the preferred item or of its column, or words for left and right."""
-    cells = texts(table.columns[column])
-    pair = [texts(table.columns[side]) for side in columns]
-    by_name = np.array([_named(cell, a, b) for cell, a, b in zip(cells, *pair, strict=True)])
+    cells, by_name = texts(table.columns[column]), _name_codes(table, column, columns)
     half = 0.5 * np.sum(~missing)
-    if np.sum(by_name != _UNKNOWN) > half and np.any(np.abs(by_name) == 1):
-        reason = "is neither of the two items, nor a tie"
-        meaning = "the name of the preferred item"
-        return _coded(table, column, by_name, reason, meaning, certain=True)
+    if np.sum(by_name != _UNKNOWN) > half:
+        return _by_name(table, column, by_name)
     own = ((columns[1].casefold(),), (columns[0].casefold(),))
-    coded = [_family_codes(cells, family) for family in (own, *_FAMILIES)]
+    families = (own, *_FAMILIES)
+    coded = [_family_codes(cells, family) for family in families]
     known = [int(np.sum(codes != _UNKNOWN)) for codes in coded]
     best = [codes for codes, n in zip(coded, known, strict=True) if n == max(known)]
+    families = tuple(each for each, n in zip(families, known, strict=True) if n == max(known))
     found = Counter(cell for cell in cells.tolist() if cell is not None)
     if max(known) <= half:
         raise BadInput(_words_question(column, found))
-    if any(np.any(codes != best[0]) for codes in best):
-        raise Ambiguous(_words_question(column, found))
+    if families[0] is not own and any(np.any(codes != best[0]) for codes in best):
+        raise _sides_question(column, found, families)
     word = {code: cell for cell, code in zip(cells.tolist(), best[0].tolist(), strict=True)}
     meaning = ", ".join(f"{word[code]} {_SIDES[code]}" for code in (1, 0, -1) if code in word)
     certain = {"left", "right"} <= {str(cell).casefold() for cell in word.values()}
     reason = f"is not an outcome ({meaning})"
     return _coded(table, column, best[0], reason, meaning, certain=certain)
-
-
-_UNKNOWN = 9
 
 
 def _coded(
@@ -322,6 +360,19 @@ def _coded(
     unknown = codes == _UNKNOWN
     bad = _bad(table, column, unknown, reason)
     return Reading(np.where(unknown, 1, codes), None, bad, meaning, certain)
+
+
+def _by_name(table: Table, column: str, codes: IntArray) -> Reading:
+    """The reading as names of the preferred items."""
+    reason = "is neither of the two items, nor a tie"
+    return _coded(table, column, codes, reason, "the name of the preferred item", certain=True)
+
+
+def _name_codes(table: Table, column: str, columns: Sequence[str]) -> IntArray:
+    """Side of the item that each cell names; all unknown if only ties are named."""
+    rows = zip(*(texts(table.columns[name]) for name in (column, *columns)), strict=True)
+    found = np.array([_named(*row) for row in rows], dtype=np.intp)
+    return found if np.any(np.abs(found) == 1) else np.full(len(found), _UNKNOWN, dtype=np.intp)
 
 
 def _named(cell: str | None, left: str | None, right: str | None) -> int:
@@ -333,7 +384,7 @@ def _named(cell: str | None, left: str | None, right: str | None) -> int:
     return 0 if cell.casefold() in _TIES else _UNKNOWN
 
 
-def _family_codes(cells: NDArray[Any], family: tuple[tuple[str, ...], tuple[str, ...]]) -> IntArray:
+def _family_codes(cells: NDArray[Any], family: _Family) -> IntArray:
     """Side of each word under one family of words; all unknown if neither side occurs."""
     right, left = family
     meaning = dict.fromkeys(_TIES, 0) | dict.fromkeys(right, -1) | dict.fromkeys(left, 1)
@@ -342,11 +393,28 @@ def _family_codes(cells: NDArray[Any], family: tuple[tuple[str, ...], tuple[str,
     return found if np.any(np.abs(found) == 1) else np.full(len(found), _UNKNOWN, dtype=np.intp)
 
 
+def _sides_question(column: str, found: Counter[Any], families: Sequence[_Family]) -> Ambiguous:
+    """The question which of several families of words is meant."""
+    ways = []
+    for family in families:
+        right, left = (
+            next((word for word in found if word.casefold() in side), side[0]) for side in family
+        )
+        tie = [word for word in found if word not in (right, left)]
+        meaning = f"{left} = left, {right} = right"
+        levels = _levels_option([right, *tie, left])
+        ways.append((meaning, f"{option('--outcome', column)} {levels}"))
+    question = f"The column {column} has {_shown(found)}. Which is meant?"
+    return Ambiguous(question, list(dict.fromkeys(ways)))
+
+
 def _words_question(column: str, found: Counter[Any]) -> str:
     this = option("--outcome", column)
     head = f"The column {column} has {_shown(found)}, whose meaning is not known. Name all outcomes"
     some = sorted(map(str, found))[:_MOST_SHOWN]
     if not 2 <= len(found) <= _MOST_SHOWN:
         some = ["worse", "same", "better"]
-    example = f"{this} {_levels_option(some)}"
-    return f"{head} from right preferred to left preferred, e.g. (in the right order)\n  {example}"
+    return (
+        f"{head}, from right preferred to left preferred. Put them into order in\n"
+        f"  {this} {_levels_option(some)}\nor, if these are no outcomes, use --outcome {NONE}."
+    )

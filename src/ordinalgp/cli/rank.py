@@ -15,7 +15,15 @@ from typer import Argument, Option
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
-from ordinalgp.cli.outcomes import NONE, Reading, left_won, outcome_column, read, sides
+from ordinalgp.cli.outcomes import (
+    NONE,
+    Reading,
+    check_overlap,
+    left_won,
+    outcome_column,
+    read,
+    sides,
+)
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
 from ordinalgp.tables.encoding import learn, parse_columns
@@ -223,6 +231,8 @@ def _read_comparisons(
     if outcome is not None:
         reading = read(table, outcome, columns, levels, decimal)
     if listed is None:
+        if given == (None, None):
+            check_overlap(table, columns, file.path)
         cells = (cell for side in columns for cell in texts(table.columns[side]).tolist())
         listed = _Items(list(dict.fromkeys(cell for cell in cells if cell is not None)), None, [])
     pairs, bad = _pairs(table, columns, listed.names, reading.bad)
