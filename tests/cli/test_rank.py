@@ -1,6 +1,9 @@
 """``ordinalgp rank``: from two files to a ranking."""
 
 import json
+import os
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,6 +107,172 @@ def test_bad_items_are_named(run, tmp_path):
     assert "line 7, column film: the name is missing" in err
     assert "no column 'title'" in run("items.csv", "duels.csv", "--name", "title")[2]
     assert "There is no file no.csv" in run("items.csv", "no.csv")[2]
+
+
+# ------------------------------------------------------------------------------- outcomes
+
+# Alien beats Dune from the left and Brazil from the right; Dune and Brazil tie, or Dune wins.
+READABLE = {
+    "-1, 0, 1": ("left,right,target", "1", "-1", "0"),
+    "0, 0.5, 1": ("item_a,item_b,target", "1.0", "0.0", "0.5"),
+    "words": ("item a,item b,result", "Left", "right", "tie"),
+    "results": ("left,right,outcome", "win", "loss", "draw"),
+    "letters": ("left,right,outcome", "a", "b", "tie"),
+    "answers": ("left,right,choice", "yes", "no", "tie"),
+    "sides": ("home,away,result", "home", "away", "draw"),
+    "the winner": ("left,right,winner", "Alien", "Alien", "tie"),
+    "the winner, in any column": ("left,right,note", "Alien", "Alien", "draw"),
+    "grades": ("left,right,outcome", "2", "-1", "0"),
+}
+
+
+def votes(header, *outcomes):
+    pairs = ("Alien,Dune", "Brazil,Alien", "Dune,Brazil")
+    rows = [f"{pair},{outcome}" for pair, outcome in zip(pairs, outcomes, strict=True)]
+    return "\n".join([header, *rows, ""])
+
+
+@pytest.mark.parametrize("name", READABLE)
+def test_outcomes_are_read_as_people_write_them(run, tmp_path, name):
+    header, *outcomes = READABLE[name]
+    (tmp_path / "votes.csv").write_text(votes(header, *outcomes))
+    code, out, err = run("votes.csv", "--json")
+    assert code == 0, err
+    assert "Read 1 left, 1 ties, 1 right, 3 items." in err
+    told = json.loads(out)
+    assert told["outcomes"]["column"] == header.split(",")[2]
+    assert f"outcomes in {header.split(',')[2]}: " in err
+    assert [told["outcomes"][side] for side in ("left", "ties", "right")] == [1, 1, 1]
+    assert told["ranking"][0]["item"] == "Alien"
+
+
+def test_the_winners_name_may_be_a_number(run, tmp_path):
+    (tmp_path / "votes.csv").write_text("a,b,vote\n1,2,2\n2,3,2\n3,1,1\n7,2,2\n")
+    code, out, err = run("votes.csv", "--json")
+    assert code == 0
+    assert "Read 1 left, 0 ties, 3 right, 4 items." in err
+    assert json.loads(out)["ranking"][0]["item"] == "2"
+
+
+def offered(err):
+    """Options that an error offers, as a shell reads them."""
+    lines = [line for line in err.splitlines() if line.startswith("  ")]
+    return [shlex.split(line[line.index("--") :]) for line in lines]
+
+
+@pytest.mark.parametrize("column", ["target", "my result; $HOME", "-x"])
+def test_wins_of_the_right_that_never_occur_are_a_question(run, tmp_path, column):
+    rows = "".join(f"Alien,Dune,{k % 2}\n" for k in range(9)) + "Dune,Brazil,0\n"
+    (tmp_path / "votes.csv").write_text(f"left,right,{column}\n{rows}")
+    code, out, err = run("votes.csv")
+    assert (code, out) == (2, "")
+    if column == "target":
+        assert "The column target has 6 x 0, 4 x 1, but never -1." in err
+    right, tie = offered(err)[:2]
+    assert right[-2:] == ["--levels", "0,1"]
+    assert "Read 4 left, 0 ties, 6 right, 3 items." in run("votes.csv", *right)[2]
+    assert "Read 4 left, 6 ties, 0 right, 3 items." in run("votes.csv", *tie)[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "n_ways"),
+    [
+        (votes("left,right,x", "1", "-1", "0"), "but x may be", 2),
+        (votes("left,right,at home", "0", "1", "0"), "at home may be", 3),
+        (votes("left,right,mobile", "yes", "no", "no"), "but mobile may be", 2),
+        (votes("winner,loser,outcome", "1", "-1", "1"), "but outcome may be", 2),
+        (votes("left,right,outcome", "L", "L", "tie"), "Which is meant?", 2),
+        (votes("left,right,outcome", "1", "2", "1"), "Which means that the left", 3),
+        (votes("left,right,outcome", "gut", "schlecht", "gut"), "meaning is not known", 1),
+        (votes("left,right,result", "2-1", "0-1", "1-1"), "meaning is not known", 1),
+    ],
+)
+def test_doubtful_columns_are_a_question_with_answers(run, tmp_path, text, message, n_ways):
+    (tmp_path / "votes.csv").write_text(text)
+    code, out, err = run("votes.csv")
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "levels=" not in err.replace("--levels=", "")
+    ways = offered(err)
+    assert len(ways) == n_ways
+    for way in ways:
+        code, _, err = run("votes.csv", *way)
+        assert code == 0, err
+    assert "--outcome none" in err or run("votes.csv", "--outcome", "none")[0] == 0
+
+
+def test_columns_that_are_not_used_are_named(run, tmp_path):
+    (tmp_path / "votes.csv").write_text("judge,day,winner,loser\n7,1,Alien,Dune\n8,1,Dune,Brazil\n")
+    code, out, err = run("items.csv", "votes.csv", "--kernel", "none", "--json")
+    assert code == 0
+    assert "left item in winner, right item in loser; column winner has the preferred item" in err
+    assert "Columns of votes.csv that are not used: judge, day." in err
+    assert "Columns of items.csv that are not used: year, genre." in err
+    told = json.loads(out)
+    assert told["unused_columns"] == {"items": ["year", "genre"], "comparisons": ["judge", "day"]}
+    assert told["outcomes"]["column"] is None
+    assert (told["items"], told["comparisons"], told["outcomes"]["left"]) == (4, 2, 2)
+    _, out, err = run("items.csv", "votes.csv", "--drop", "genre", "--json")
+    assert "Columns of items.csv that are not used: genre." in err
+
+
+def test_items_are_found_in_the_comparisons(run, tmp_path):
+    """Columns without telling names: those that hold the items."""
+    (tmp_path / "votes.csv").write_text("judge,one,two\n7,Alien,Dune\n8,Dune,Brazil\n")
+    _, _, err = run("items.csv", "votes.csv")
+    assert "left item in one, right item in two" in err
+
+
+def test_without_a_file_of_items_names_are_those_compared(run):
+    code, out, _ = run("duels.csv", "--json")
+    assert code == 0
+    with_items = run("items.csv", "duels.csv", "--kernel", "none", "--json")[1]
+    ours, theirs = (json.loads(text)["ranking"] for text in (out, with_items))
+    known = {row["item"]: row["utility"] for row in theirs}
+    assert {row["item"] for row in ours} == set(known)
+    for row in ours:
+        assert_allclose(row["utility"], known[row["item"]], rtol=0, atol=1e-6)
+    assert "does not look like comparisons" in run("items.csv")[2]
+    assert "--kernel is about a file of items" in run("duels.csv", "--kernel", "rbf")[2]
+
+
+def test_comparisons_that_order_nothing_are_refused_in_words_of_the_command_line(run, tmp_path):
+    (tmp_path / "votes.csv").write_text(votes("left,right,outcome", "0", "0", "0"))
+    _, _, err = run("votes.csv", "--levels=-1,0,1")
+    assert "All 3 comparisons of votes.csv are ties (-1 right, 0 tie, 1 left)" in err
+    assert "--levels" in err
+    assert "at least two different outcomes" in run("votes.csv", "--levels", "0,0")[2]
+    assert "no columns of votes.csv hold only these" in run("votes.csv", "--levels", "3,4")[2]
+    assert "no column 'x' for --outcome" in run("votes.csv", "--outcome", "x")[2]
+    (tmp_path / "votes.csv").write_text("left,right\nAlien,Alien\n")
+    _, _, err = run("items.csv", "votes.csv", "--on-bad-rows", "skip")
+    assert "no comparison that can be used" in err
+
+
+def test_an_unfinished_fit_says_what_to_do(run):
+    code, out, err = run("duels.csv", "--max-sweeps", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["converged"] is False
+    assert "NOT converged after 1 sweeps. Allow more sweeps: --max-sweeps 10." in err
+    assert "max_sweeps" not in err
+
+
+DATA = Path(os.environ.get("ORDINALGP_DATA", Path(__file__).parents[3] / "shared" / "data"))
+# Counts of 1, 0.5 and 0 in the files, by grep.
+PAIR_FILES = {"cems": (2595, 487, 1372), "icehockey": (366, 125, 592), "football": (882, 505, 513)}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", PAIR_FILES)
+def test_benchmark_files_just_work(run, name):
+    path = DATA / f"{name}_pairs.csv"
+    if not path.exists():
+        pytest.skip("benchmark data are not here")
+    code, out, err = run(str(path), "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert tuple(told["outcomes"][side] for side in ("left", "ties", "right")) == PAIR_FILES[name]
+    assert "outcomes in target: 1 left, 0.5 tie, 0 right" in err
 
 
 def test_help_has_an_example(run):

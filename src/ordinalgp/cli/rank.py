@@ -1,37 +1,63 @@
 """``ordinalgp rank``: rank items from comparisons of pairs."""
 
+import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 from rich.text import Text
+from sklearn.exceptions import ConvergenceWarning
 from typer import Argument, Option
 
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
+from ordinalgp.cli.outcomes import (
+    NONE,
+    Reading,
+    check_overlap,
+    left_won,
+    outcome_column,
+    read,
+    sides,
+)
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
-from ordinalgp.tables.encoding import learn, parse_columns, read_target
+from ordinalgp.tables.encoding import learn, parse_columns
 from ordinalgp.tables.files import Rows, TableFile, records, table_writer
 from ordinalgp.tables.model import KERNELS, kernel_named
 
 _MOST_SHOWN = 10  # items printed
 _KERNELS = ("auto", *KERNELS, "none")
 
-Items = Annotated[Path, Argument(help="File with one row per item: its name, then features.")]
+Items = Annotated[
+    Path,
+    Argument(
+        help="File with one row per item: its name, then features. Without the second file, the "
+        "comparisons: items are then the names in them."
+    ),
+]
 Comparisons = Annotated[
-    Path, Argument(help="File with one row per comparison: preferred item, other item.")
+    Path | None,
+    Argument(help="File with one row per comparison: two items, and an outcome if there is one."),
 ]
 Output = Annotated[Path | None, common.output(".csv, .tsv or .parquet file.")]
 Name = Annotated[str | None, Option(help="Column with the items' names (default: the first).")]
-Left = Annotated[str | None, Option(help="Column with the left item (default: the first).")]
-Right = Annotated[str | None, Option(help="Column with the right item (default: the second).")]
+Left = Annotated[
+    str | None, Option(help="Column with the left item (default: by its name, or the first).")
+]
+Right = Annotated[
+    str | None, Option(help="Column with the right item (default: by its name, or the second).")
+]
 Outcome = Annotated[
-    str | None, Option(help="Column with outcomes: 1 left, 0 tie, -1 right (default: left won).")
+    str | None,
+    Option(
+        help="Column with outcomes: 1 left, 0 tie, -1 right; 1, 0.5, 0; left, tie, right; win, "
+        "draw, loss; the winner's name (default: by its name). none: the left item won each time."
+    ),
 ]
 Outcomes = Annotated[
     list[str] | None,
@@ -45,11 +71,12 @@ Kernel = Annotated[
     ),
 ]
 Drop = Annotated[list[str] | None, common.names("Features to leave out.")]
+Sweeps = Annotated[int, Option(min=1, help="Most sweeps of the inference.")]
 
 
 def rank(
     items: Items,
-    comparisons: Comparisons,
+    comparisons: Comparisons = None,
     output: Output = None,
     name: Name = None,
     left: Left = None,
@@ -58,6 +85,7 @@ def rank(
     levels: Outcomes = None,
     kernel: Kernel = "auto",
     drop: Drop = None,
+    max_sweeps: Sweeps = 100,
     on_bad_rows: common.OnBadRows = "error",
     separator: common.Separator = None,
     decimal: common.Decimal = ".",
@@ -71,23 +99,31 @@ def rank(
     """
     common.check_choice("--kernel", kernel, _KERNELS)
     reading = on_bad_rows, separator, decimal, encoding
-    item_file, pair_file = (common.table_file(path, *reading) for path in (items, comparisons))
-    table = item_file.read()
-    key = _column(table, name, 0, items)
-    table, names = _named_items(table, key, item_file.bad)
-    names, X = _features(table.without([key, *common.words(drop)]), names, kernel, item_file)
-    duels, bad = pair_file.read(), pair_file.bad
-    sides = [_column(duels, given, at, comparisons) for at, given in enumerate((left, right))]
-    pairs, outcomes, order = _pairs(duels, sides, names, outcome, common.words(levels), bad)
-    start = _kernel(kernel, X)
-    model = ordinalgp.PreferenceGP(start, levels=order, random_state=0)
-    known = names if X is None else X
-    with threads_for(len(names)), common.showing_progress():
-        model.fit(known, np.array(names)[pairs] if X is None else pairs, outcomes)
-        ranked = _rows(names, model.rank(known))
-    common.tell_skipped(item_file.bad)
-    common.tell_skipped(bad)
-    _tell(model, ranked, len(pairs), output, as_json)
+    pair_file = common.table_file(comparisons or items, *reading)
+    item_file = None if comparisons is None else common.table_file(items, *reading)
+    if item_file is None:
+        _refuse({"--name": name, "--drop": drop, "--kernel": kernel in KERNELS and kernel}, items)
+        listed = None
+    else:
+        listed = _read_items(item_file, name, common.words(drop), kernel)
+    read_pairs = (left, right), outcome, common.words(levels)
+    listed, compared = _read_comparisons(pair_file, listed, *read_pairs)
+    for file in (item_file, pair_file):
+        if file is not None:
+            common.tell_skipped(file.bad)
+    _tell_reading(pair_file.path, items, listed, compared)
+    model, ranked = _fit(listed, compared, _kernel(kernel, listed.X), max_sweeps)
+    _tell(model, ranked, listed, compared, output, as_json)
+
+
+def _refuse(options: dict[str, Any], path: Path) -> None:
+    """Raise if an option is given that needs a file of items."""
+    for option, value in options.items():
+        if value:
+            raise BadInput(
+                f"{option} is about a file of items, but {path} is the only file given, and read "
+                "as comparisons. Give both files: ordinalgp rank ITEMS COMPARISONS."
+            )
 
 
 def _kernel(word: str, X: FloatArray | None) -> Any:
@@ -96,14 +132,32 @@ def _kernel(word: str, X: FloatArray | None) -> Any:
     return None if word == "auto" else kernel_named(word, X.shape[1])
 
 
-def _column(table: Table, given: str | None, place: int, path: Path) -> str:
-    names = list(table.columns)
-    if given is None and place < len(names):
-        return names[place]
-    if given not in names:
-        wanted = f"no column {given!r}" if given else f"fewer than {place + 1} columns"
-        raise BadInput(f"{path} has {wanted}. Its columns are {', '.join(names)}.")
-    return str(given)
+# ---------------------------------------------------------------------------------- items
+
+
+@dataclass(frozen=True, eq=False)
+class _Items:
+    names: list[str]
+    X: FloatArray | None
+    """encoded features, or None"""
+    unused: list[str]
+    """columns that are not used"""
+
+
+def _read_items(file: TableFile, name: str | None, drop: Sequence[str], kernel: str) -> _Items:
+    table = file.read()
+    columns = list(table.columns)
+    if name is not None and name not in columns:
+        raise BadInput(
+            f"{file.path} has no column {name!r} for --name. Its columns are {', '.join(columns)}."
+        )
+    key = columns[0] if name is None else name
+    table.require(drop, f"{file.path} has no column {{name}} for --drop. It has {{columns}}.")
+    table, names = _named_items(table, key, file.bad)
+    features = table.without([key, *drop])
+    names, X = _features(features, names, kernel, file)
+    unused = list(drop) if X is not None else [*features.columns, *drop]
+    return _Items(names, X, unused)
 
 
 def _named_items(table: Table, column: str, rows: BadRows) -> tuple[Table, list[str]]:
@@ -137,34 +191,124 @@ def _features(
     return kept, encoder.encode(parsed)[0]
 
 
-def _pairs(
-    table: Table,
-    sides: list[str],
-    names: list[str],
+# ---------------------------------------------------------------------------- comparisons
+
+
+@dataclass(frozen=True, eq=False)
+class _Comparisons:
+    """Comparisons as they were read, without bad rows."""
+
+    columns: list[str]
+    """with the left and the right item"""
+    outcome: str | None
+    """column with the outcomes"""
+    reading: Reading
+    pairs: IntArray
+    """row numbers of items, (m, 2)"""
+    values: Any
+    """outcomes, or None"""
+    sides: dict[str, int]
+    """number of comparisons that either side won, and of ties"""
+    unused: list[str]
+    """columns that are not used"""
+
+
+def _read_comparisons(
+    file: TableFile,
+    listed: _Items | None,
+    given: tuple[str | None, str | None],
     outcome: str | None,
     levels: Sequence[str],
-    rows: BadRows,
-) -> tuple[IntArray, Any, list[Any] | None]:
-    """Row numbers of the items compared, outcomes and their order, without bad rows."""
+) -> tuple[_Items, _Comparisons]:
+    """The items, those of the comparisons if none are listed, and the comparisons."""
+    table, decimal = file.read(), file.style.decimal
+    columns = sides(table, given, None if listed is None else listed.names, file.path)
+    if outcome is None:
+        outcome = outcome_column(table, columns, levels, decimal, file.path)
+    elif outcome == NONE and outcome not in table.columns:
+        outcome = None
+    reading = left_won(columns)
+    if outcome is not None:
+        reading = read(table, outcome, columns, levels, decimal)
+    if listed is None:
+        if given == (None, None):
+            check_overlap(table, columns, file.path)
+        cells = (cell for side in columns for cell in texts(table.columns[side]).tolist())
+        listed = _Items(list(dict.fromkeys(cell for cell in cells if cell is not None)), None, [])
+    pairs, bad = _pairs(table, columns, listed.names, reading.bad)
+    good = file.bad.drop(table, bad)
+    counts = reading.side_counts(good)
+    _check_wins(counts, reading, file.path)
+    values = None if reading.values is None else reading.values[good]
+    unused = [name for name in table.columns if name not in (*columns, outcome)]
+    return listed, _Comparisons(columns, outcome, reading, pairs[good], values, counts, unused)
+
+
+def _pairs(
+    table: Table, columns: list[str], names: list[str], bad: list[BadCell]
+) -> tuple[IntArray, list[BadCell]]:
+    """Row numbers of the items compared, and all bad cells."""
     place = {item: at for at, item in enumerate(names)}
-    found, bad = [], []
-    compared = replace(table, columns={side: texts(table.columns[side]) for side in sides})
-    for side in sides:
+    found, bad = [], list(bad)
+    compared = replace(table, columns={side: texts(table.columns[side]) for side in columns})
+    for side in columns:
         found.append([place.get(cell, -1) for cell in compared.columns[side].tolist()])
         bad += compared.bad_cells(side, np.array(found[-1]) < 0, _unknown)
-    outcomes, order = None, None
-    if outcome is not None:
-        outcomes, order, wrong = read_target(table, outcome, levels or None)
-        bad += wrong
     pairs = np.array(found, dtype=np.intp).T
     same = (pairs[:, 0] == pairs[:, 1]) & ~np.isin(table.lines, [cell.line for cell in bad])
-    bad += table.bad_cells(sides[1], same, lambda cell: "an item cannot be compared with itself")
-    good = rows.drop(table, bad)
-    return pairs[good], None if outcomes is None else outcomes[good], order
+    bad += table.bad_cells(columns[1], same, lambda cell: "an item cannot be compared with itself")
+    return pairs, bad
 
 
 def _unknown(cell: str | None) -> str:
     return "the item is missing" if cell is None else f"there is no item {cell!r}"
+
+
+def _check_wins(counts: dict[str, int], reading: Reading, path: Path) -> None:
+    """Raise unless some comparison was won."""
+    if not sum(counts.values()):
+        raise BadInput(f"{path} has no comparison that can be used.")
+    if not counts["left"] + counts["right"]:
+        raise BadInput(
+            f"All {counts['ties']} comparisons of {path} are ties ({reading.meaning}), which do "
+            "not order the items. If some were won, name the outcomes, from right to left "
+            "preferred, with --levels."
+        )
+
+
+def _tell_reading(path: Path, item_path: Path, items: _Items, found: _Comparisons) -> None:
+    """Print what was read, and what is not used."""
+    left, right = found.columns
+    source = f"outcomes in {found.outcome}: " if found.outcome else ""
+    common.note(
+        f"{path}: left item in {left}, right item in {right}; {source}{found.reading.meaning}"
+    )
+    common.note("Read " + _counted(found.sides) + f", {len(items.names)} items.")
+    for name, unused in ((item_path, items.unused), (path, found.unused)):
+        if unused:
+            common.note(f"Columns of {name} that are not used: {', '.join(unused)}.")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return f"{counts['left']} left, {counts['ties']} ties, {counts['right']} right"
+
+
+# -------------------------------------------------------------------------------- ranking
+
+
+def _fit(
+    items: _Items, found: _Comparisons, kernel: Any, max_sweeps: int
+) -> tuple[ordinalgp.PreferenceGP, Rows]:
+    names, X = items.names, items.X
+    order = found.reading.order
+    model = ordinalgp.PreferenceGP(kernel, levels=order, max_sweeps=max_sweeps, random_state=0)
+    known = names if X is None else X
+    pairs = np.array(names)[found.pairs] if X is None else found.pairs
+    with threads_for(len(names)), common.showing_progress(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # `_tell_unfinished` names our options
+        model.fit(known, pairs, found.values)
+        ranked = _rows(names, model.rank(known))
+    return model, ranked
 
 
 def _rows(names: list[str], ranking: Any) -> Rows:
@@ -177,16 +321,35 @@ def _rows(names: list[str], ranking: Any) -> Rows:
     }
 
 
-def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bool) -> None:
+def _method(model: ordinalgp.PreferenceGP) -> dict[str, Any]:
+    """Linear algebra of the fit, and the size of its approximation."""
+    found = model._result.model
+    if model.solver_ == "dense":
+        return {"solver": "dense"}
+    sizes = {"search_items": found.search_items, "inducing_items": len(found.task.inducing)}
+    return {"solver": "sparse", **sizes, "variance_left": found.residual_share}
+
+
+def _tell(
+    model: ordinalgp.PreferenceGP,
+    rows: Rows,
+    items: _Items,
+    found: _Comparisons,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     if output is not None:
         with table_writer(output) as writer:
             writer.write(rows)
+    _tell_unfinished(model)
     if as_json:
-        told = {"comparisons": n_pairs, "noise": float(model.noise_), "ranking": records(rows)}
-        evidence = {"log_evidence": float(model.log_marginal_likelihood_value_)}
-        common.print_json(told | evidence | {"converged": bool(model.converged_)})
+        common.print_json(_result(model, rows, items, found))
         return
-    print(f"{len(rows['item'])} items, {n_pairs} comparisons; noise sd {model.noise_:.3f}\n")
+    n_pairs = len(found.pairs)
+    print(f"{len(rows['item'])} items, {n_pairs} comparisons ({_counted(found.sides)}); ", end="")
+    print(f"noise sd {model.noise_:.3f}")
+    _tell_method(_method(model), len(items.names))
+    print()
     table = common.grid("rank", "item", "utility", "± sd", "probability of being best", left=2)
     for values in list(zip(*rows.values(), strict=True))[:_MOST_SHOWN]:
         place, item, mean, sd, best = values
@@ -197,3 +360,48 @@ def _tell(model: Any, rows: Rows, n_pairs: int, output: Path | None, as_json: bo
         print(f"... and {len(rows['item']) - _MOST_SHOWN} more{'' if output else '; all with -o'}.")
     if output is not None:
         print(f"\nSaved in {output}.")
+
+
+def _result(
+    model: ordinalgp.PreferenceGP, rows: Rows, items: _Items, found: _Comparisons
+) -> dict[str, Any]:
+    """The content of ``--json``."""
+    outcomes = {"column": found.outcome, "meaning": found.reading.meaning, **found.sides}
+    return {
+        "items": len(items.names),
+        "comparisons": len(found.pairs),
+        "left_column": found.columns[0],
+        "right_column": found.columns[1],
+        "outcomes": outcomes,
+        "unused_columns": {"items": items.unused, "comparisons": found.unused},
+        "noise": float(model.noise_),
+        "log_evidence": float(model.log_marginal_likelihood_value_),
+        "converged": bool(model.converged_),
+        "method": _method(model),
+        "ranking": records(rows),
+    }
+
+
+def _tell_method(method: dict[str, Any], n_items: int) -> None:
+    """Print the approximation, if there is one."""
+    if method.get("inducing_items"):
+        print(
+            f"Many items: hyperparameters from the {method['search_items']} most compared of "
+            f"{n_items}; the function of the features is represented by "
+            f"{method['inducing_items']} items, which leave {method['variance_left']:.1%} of its "
+            "variance."
+        )
+
+
+def _tell_unfinished(model: ordinalgp.PreferenceGP) -> None:
+    """Print what to do if the fit has not converged."""
+    if model.converged_:
+        return
+    if model.n_iter_ >= model.max_sweeps:
+        advice = f"Allow more sweeps: --max-sweeps {10 * model.max_sweeps}."
+    elif model.kernel == "independent":
+        advice = "The ranking is usable; more comparisons of the same items would settle the noise."
+    else:
+        advice = "The ranking is usable. To settle it, leave out features with --drop, or use "
+        advice += "--kernel none, which has fewer hyperparameters."
+    common.note(f"Warning: NOT converged after {model.n_iter_} sweeps. {advice}")

@@ -1,11 +1,13 @@
 """All the linear algebra: a Gaussian prior conditioned on Gaussian sites.
 
-It has two forms, which nobody outside sees: `observation_space` and `latent_space`.
+It has three forms, which nobody outside sees: `observation_space` and `latent_space`, and
+`sparse_precision` for a prior that is nearly diagonal.
 """
 
 from ordinalgp.core.latent_space import LatentSpacePosterior
 from ordinalgp.core.observation_space import ObservationSpacePosterior
 from ordinalgp.core.posterior import Moments, Posterior, Preconditioner, Prior, Sites
+from ordinalgp.core.sparse_precision import DiagonalPlusLowRank, SparsePrecisionPosterior
 
 __all__ = ["Moments", "Posterior", "Preconditioner", "Prior", "Sites", "condition"]
 
@@ -15,6 +17,8 @@ def condition(prior: Prior, sites: Sites) -> Posterior:
 
     With a workspace, the next posterior may be written over this one.
     """
+    if isinstance(prior.K, DiagonalPlusLowRank):
+        return SparsePrecisionPosterior(prior, sites)
     m, n = prior.projection.distinct[0].shape
     form = ObservationSpacePosterior if m <= n else LatentSpacePosterior
     posterior: Posterior = form(prior, sites)

@@ -24,6 +24,8 @@ def infer(
         return climb(problem, start, max_sweeps, tol)
     found = propagate(problem, start, max_sweeps, tol)
     # Observations that count less than once can have improper cavities: no order of updates
-    # helps there, and the search steps back from such hyperparameters by itself.
+    # helps there, and the search steps back from such hyperparameters by itself. Updates in turn
+    # need the whole covariance, which a sparse problem is too large for.
     done = found.converged or bool(np.any(problem.counts < 1))
+    done = done or not isinstance(problem.K, np.ndarray)
     return found if done else propagate_in_turn(problem, max_sweeps, tol)

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Protocol, Self
+from typing import Annotated, Any, Protocol, Self
 
 import numpy as np
 
@@ -120,7 +120,8 @@ class Copies:
 class Prior:
     """A latent Gaussian N(mean, K), and projections of it, each observed ``counts`` times."""
 
-    K: FloatArray
+    K: Any
+    """(N, N), or the parts of a `DiagonalPlusLowRank`"""
     projection: Projection
     counts: FloatArray
     mean: FloatArray | None = None

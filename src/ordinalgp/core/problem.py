@@ -19,7 +19,8 @@ Smoothing = Literal["mode", "cavity"]
 class Problem:
     """A latent Gaussian, what each observation sees of it, and what was observed."""
 
-    K: FloatArray
+    K: Any
+    """(N, N); EP, unless it updates sites in turn, also takes a `DiagonalPlusLowRank`"""
     projection: Projection
     y: Any
     likelihood: Likelihood

@@ -16,6 +16,7 @@ from ordinalgp.core.kernel_matrix import cross_covariance
 from ordinalgp.core.likelihoods import ORDINAL_MEMBERS, OrdinalProbit, Thresholds
 from ordinalgp.core.linalg import symmetric_root
 from ordinalgp.core.ordinal_logit import OrdinalLogit
+from ordinalgp.core.problem import Approximation
 from ordinalgp.core.projections import Identity, RowSelection
 from ordinalgp.core.search import (
     ObjectiveName,
@@ -347,10 +348,7 @@ class ExactGP(LatentModel):
         """Infer once more at the hyperparameters found."""
         task = task.at(found.theta)
         value, final = task.value_and_posterior(found.start)
-        if not final.converged:
-            moves = f"{task.objective.split()[0]}: sites still move by {final.change:.1e}"
-            limits = f"> tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps."
-            warn_user(f"{moves} {limits}", ConvergenceWarning)
+        warn_unfinished(task, final)
         converged = bool(final.converged and found.converged)
         summary = SearchSummary(value, found.path, converged, final.n_sweeps)
         return cls(task, final.sites, rows, summary, final.posterior)
@@ -389,6 +387,14 @@ class ExactGP(LatentModel):
         unused = int(np.sum(self.rows.observation < 0))
         if self.rows.left_out.shape != (unused, n_features):
             raise ValueError("the rows that were left out disagree with the others")
+
+
+def warn_unfinished(task: Task, final: Approximation) -> None:
+    """Warn if the inference of a task has not converged."""
+    if not final.converged:
+        moves = f"{task.objective.split()[0]}: sites still move by {final.change:.1e}"
+        limits = f"> tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps."
+        warn_user(f"{moves} {limits}", ConvergenceWarning)
 
 
 def probabilities_along(likelihood: Any, f: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
 """Learning from comparisons: ``PreferenceGP``."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,10 @@ from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray
+from ordinalgp._typing import LABELS, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.core.search import Task, objective_named
+from ordinalgp.core.search import SearchResult, Task, objective_named
+from ordinalgp.core.sparse_precision import ProjectionGraph
 from ordinalgp.kernels import Independent
 from ordinalgp.models.base import read_inputs, restore_on_error
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
@@ -36,7 +37,20 @@ from ordinalgp.preference.comparisons import (
     merge_comparisons,
     merge_relations,
 )
-from ordinalgp.preference.ranking import Ranking, best_probabilities, pair_probabilities
+from ordinalgp.preference.many_items import (
+    ManyItemsGP,
+    ManyItemsSettings,
+    ManyItemsTask,
+    inducing_items,
+    most_compared,
+    tell_search,
+)
+from ordinalgp.preference.ranking import (
+    Ranking,
+    best_probabilities,
+    pair_probabilities,
+    utilities,
+)
 from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThresholds
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.labels import class_positions, label_values, levels_agree
@@ -52,6 +66,8 @@ _START_NOISE = float(np.exp(-0.5))
 # the larger maximum, except where a very short length scale did the work of the own values.
 _OWN_STARTS = (0.4, 0.05), (0.04, _START_NOISE)
 _OWN_BOUNDS = (1e-6, 1e4)
+_MOST_DENSE = {True: 300, False: 2000}
+"""items, by whether they have names in place of features, for which linear algebra is dense"""
 
 
 @saved_as("result.preference")
@@ -65,7 +81,8 @@ class PreferenceResult:
     """names of items without features, or none"""
     n_features: int
     feature_names: Annotated[NDArray[Any], Axes("names", kinds="O")]
-    model: ExactGP
+    model: Annotated[Any, Tagged("model")]
+    """an ExactGP, or a ManyItemsGP"""
 
     def check(self, named: bool) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
@@ -73,6 +90,8 @@ class PreferenceResult:
         fits = fits and len(self.feature_names) in (0, self.n_features)
         if not fits or len(self.names) != (len(self.model.task.X) if named else 0):
             raise ValueError("the items and the rest of the model disagree")
+        if not isinstance(self.model, ExactGP | ManyItemsGP):
+            raise ValueError("the model is not one of comparisons")
         self.model.check(self.n_features, len(self.levels))
 
 
@@ -122,6 +141,13 @@ class PreferenceGP(BaseEstimator):
         Largest number of EP sweeps or Newton steps for one set of hyperparameters.
     tol : float, default=1e-6
         Inference stops when no site moves further than this many posterior standard deviations.
+    solver : {"auto", "dense", "sparse"}, default="auto"
+        Linear algebra of :meth:`fit`. "dense" computes matrices of items x items. "sparse" uses
+        that a comparison joins two items only. Without features it gives the same numbers. With
+        features it learns hyperparameters from the 1,000 items with the most comparisons among
+        each other, and represents the function of the features by up to 300 items. It needs
+        ``inference="ep"``. "auto" is "sparse" above 300 items without features, and above 2,000
+        with features.
     n_jobs : int, default=None
         Number of restarts run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
@@ -155,6 +181,8 @@ class PreferenceGP(BaseEstimator):
         Whether both the inference and the search converged.
     n_iter_ : int
         Sweeps or Newton steps of the final inference.
+    solver_ : {"dense", "sparse"}
+        Linear algebra that was used.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -213,6 +241,7 @@ class PreferenceGP(BaseEstimator):
         n_restarts_optimizer: int = 0,
         max_sweeps: int = 100,
         tol: float = 1e-6,
+        solver: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -229,6 +258,7 @@ class PreferenceGP(BaseEstimator):
         self.n_restarts_optimizer = n_restarts_optimizer
         self.max_sweeps = max_sweeps
         self.tol = tol
+        self.solver = solver
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -265,7 +295,8 @@ class PreferenceGP(BaseEstimator):
             outcome = encode_outcomes(outcomes, self.levels, len(pairs), sample_weight)
             swapped = self.position_bias == "none"
             observed = merge_comparisons(pairs, outcome, len(items), swapped=swapped)
-            self._keep(self._learn(items, kernel, observed))
+            learn = self._learn_sparse if self._sparse(len(items)) else self._learn
+            self._keep(learn(items, kernel, observed))
         return self
 
     def fit_relations(self, X: Any, A: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -293,6 +324,11 @@ class PreferenceGP(BaseEstimator):
             The fitted estimator itself.
         """
         with restore_on_error(self):
+            if self.solver == "sparse":
+                raise ValueError(
+                    "solver='sparse' is for comparisons of two items. Use solver='auto' or "
+                    "'dense' with fit_relations."
+                )
             items, kernel, item_of_row = self._read_items(X)
             matrix = check_relations(A, len(item_of_row))
             outcome = encode_outcomes(y, self.levels, matrix.shape[0], sample_weight, name="y")
@@ -310,9 +346,21 @@ class PreferenceGP(BaseEstimator):
         """Whether the function of the features is the default one."""
         return self.kernel in (None, "features")
 
+    def _sparse(self, n_items: int) -> bool:
+        """Whether linear algebra is sparse for so many items."""
+        if self.solver != "auto":
+            return self.solver == "sparse"
+        return self.inference == "ep" and n_items > _MOST_DENSE[self._named]
+
     def _check_parameters(self) -> None:
         check_search(self, words=("features", "independent"))
         check_inference(self)
+        check_option("solver", self.solver, ("auto", "dense", "sparse"))
+        if self.solver == "sparse" and self.inference != "ep":
+            raise ValueError(
+                f"solver='sparse' needs inference='ep', but inference is {self.inference!r}. "
+                "Change one of them."
+            )
         if isinstance(self.likelihood, str):
             check_option("likelihood", self.likelihood, tuple(LIKELIHOODS))
         elif not isinstance(self.likelihood, SymmetricThresholds):
@@ -339,7 +387,6 @@ class PreferenceGP(BaseEstimator):
         given = None if self._default else self.kernel
         kernel = Independent() if self._named else starting_kernel(given, rows)
         items, item_of_row = distinct_inputs(rows, kernel)
-        check_memory(len(items))
         return items, kernel, item_of_row
 
     def _check_inputs(self, X: Any, *, reset: bool) -> FloatArray:
@@ -357,10 +404,56 @@ class PreferenceGP(BaseEstimator):
 
     def _learn(self, items: FloatArray, kernel: Any, observed: Observations) -> PreferenceResult:
         """Search the hyperparameters, and infer the utilities."""
+        task, found = self._search(items, kernel, observed)
+        model = ExactGP.infer(task, RowIndex(np.empty(0, dtype=np.intp), items[:0]), found)
+        return self._result_of(observed, model)
+
+    def _search(
+        self, items: FloatArray, kernel: Any, observed: Observations
+    ) -> tuple[Task, SearchResult]:
+        """Search the hyperparameters with dense linear algebra."""
+        check_memory(len(items))
         task = self._starting_task(items, kernel, observed)
         options = SearchOptions.of(self, reporter(self.verbose))
-        task, found = options.maximise(task, default=self._default)
-        model = ExactGP.infer(task, RowIndex(np.empty(0, dtype=np.intp), items[:0]), found)
+        return options.maximise(task, default=self._default)
+
+    def _learn_sparse(
+        self, items: FloatArray, kernel: Any, observed: Observations
+    ) -> PreferenceResult:
+        """The same by sparse linear algebra."""
+        report, settings = reporter(self.verbose), ManyItemsSettings()
+        graph = ProjectionGraph.of(observed.projection)
+        check_memory(len(graph.order.core), n_matrices=4)
+        some, among = most_compared(observed, settings.search_items)
+        tell_search(report, len(items), len(some), len(among.codes))
+        if self._named:
+            task, found = self._search_sparse(items[some], kernel, among, None)
+            if len(some) < len(items):  # a start that saves most of the evaluations
+                tell_search(report, len(items), len(items), len(observed.codes))
+                task, found = self._search_sparse(items, kernel, observed, found.theta)
+            model = ManyItemsGP.infer(task, found, len(items), report)
+        else:
+            small, found = self._search(items[some], kernel, among)
+            small = small.at(found.theta)
+            inducing = inducing_items(small.kernel, items, settings)
+            full = replace(self._task(items, small.kernel, observed), likelihood=small.likelihood)
+            task = ManyItemsTask.like(full, inducing, graph)
+            model = ManyItemsGP.infer(task, replace(found, start=None), len(some), report)
+        return self._result_of(observed, model)
+
+    def _search_sparse(
+        self, items: FloatArray, kernel: Any, observed: Observations, theta: FloatArray | None
+    ) -> tuple[ManyItemsTask, SearchResult]:
+        """Search the hyperparameters of the likelihood by sparse linear algebra."""
+        none, graph = np.empty(0, dtype=np.intp), ProjectionGraph.of(observed.projection)
+        task = ManyItemsTask.like(self._task(items, kernel, observed), none, graph)
+        task = task if theta is None else task.at(theta)
+        bounded, found = SearchOptions.of(self, reporter(self.verbose)).maximise(
+            task, default=False
+        )
+        return cast(ManyItemsTask, bounded.at(found.theta)), found
+
+    def _result_of(self, observed: Observations, model: Any) -> PreferenceResult:
         names = getattr(self, "items_", np.empty(0))
         features = getattr(self, "feature_names_in_", np.empty(0, dtype=object))
         return PreferenceResult(observed.levels, names, self.n_features_in_, features, model)
@@ -368,7 +461,7 @@ class PreferenceGP(BaseEstimator):
     def _starting_task(self, items: FloatArray, kernel: Any, observed: Observations) -> Task:
         """The task at the start; with own values the one of two whose evidence is larger."""
         if self.kernel is not None:
-            return self._task(items, kernel, observed, _START_NOISE)
+            return self._task(items, kernel, observed)
         starts = (
             # The length scale stays the last parameter of the kernel, as `rescaled_start` needs.
             self._task(
@@ -378,7 +471,13 @@ class PreferenceGP(BaseEstimator):
         )
         return max(starts, key=lambda task: task.relaxed().evaluate(rescaled_start(task)).value)
 
-    def _task(self, items: FloatArray, kernel: Any, observed: Observations, noise: float) -> Task:
+    def _task(
+        self,
+        items: FloatArray,
+        kernel: Any,
+        observed: Observations,
+        noise: float = _START_NOISE,
+    ) -> Task:
         """The task at a kernel and a noise, in prior standard deviations of the utility."""
         latent_var = float(np.mean(kernel.diag(items))) or 1.0
         likelihood = self._starting_likelihood(observed.level_counts, latent_var, noise)
@@ -418,6 +517,7 @@ class PreferenceGP(BaseEstimator):
         self.log_marginal_likelihood_value_ = model.summary.value
         self.evidence_path_ = model.summary.path
         self.converged_, self.n_iter_ = model.summary.converged, model.summary.n_iter
+        self.solver_ = "sparse" if isinstance(model, ManyItemsGP) else "dense"
 
     def _restore(self, result: Any) -> None:
         """Become the fitted estimator of a file."""
@@ -550,13 +650,15 @@ class PreferenceGP(BaseEstimator):
             draws from the joint posterior in which the item is on top, with its standard error;
             ``random_state`` makes it repeatable.
         """
-        mean, covariance = self.latent_mean_and_covariance(X)
-        best, error = best_probabilities(mean, covariance, check_random_state(self.random_state))
+        check_is_fitted(self)
+        rows = self._check_inputs(X, reset=False)
+        found, draws = utilities(self._result.model, rows, check_random_state(self.random_state))
+        mean, sd = found.mean, np.sqrt(found.var)
+        best, error = best_probabilities(draws, len(mean), reporter(self.verbose))
         order = np.argsort(-mean, kind="stable")
         items = np.arange(len(mean))
         if self._named and np.ndim(X):
             items = np.asarray(X)
-        sd = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         return Ranking(order, items[order], mean[order], sd[order], best[order], error[order])
 
     def suggest_pairs(

@@ -1,5 +1,7 @@
 """Posterior of items and of pairs: differences of utilities, probabilities, rankings."""
 
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +12,13 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.linalg import square_root
 from ordinalgp.models.exact import ExactGP
+from ordinalgp.preference.many_items import ManyItemsGP
+from ordinalgp.runtime.progress import Progress, Report
 
 _PAIR_BLOCK = 256  # pairs at a time: scikit-learn's kernels cannot be evaluated pair by pair
 _DRAWS = 10_000  # of the joint posterior
 _DRAW_BLOCK = 2**22  # numbers at a time
+_MANY_ITEMS = 2000  # whose draws take long enough to be reported
 
 
 def differences(mean: FloatArray, covariance: FloatArray, i: IntArray, j: IntArray) -> Moments:
@@ -23,11 +28,13 @@ def differences(mean: FloatArray, covariance: FloatArray, i: IntArray, j: IntArr
     return Moments(mean[i] - mean[j], np.maximum(var, 0.0))
 
 
-def pair_moments(model: ExactGP, rows: FloatArray, pairs: IntArray) -> Moments:
+def pair_moments(model: ExactGP | ManyItemsGP, rows: FloatArray, pairs: IntArray) -> Moments:
     """Posterior moments of the differences of pairs of rows.
 
     A pair costs O(N^2), and all items together, with k rows, O(k^2 N): the cheaper way is taken.
     """
+    if isinstance(model, ManyItemsGP):
+        return model.differences(rows, pairs)
     if len(rows) ** 2 <= len(pairs) * len(model.task.X):
         return differences(*model.joint(rows), *pairs.T)
     blocks = (pairs[i : i + _PAIR_BLOCK] for i in range(0, len(pairs), _PAIR_BLOCK))
@@ -43,7 +50,9 @@ def _block_moments(model: ExactGP, left: FloatArray, right: FloatArray) -> Momen
     return model.posterior.predict(cross, np.maximum(prior, 0.0))
 
 
-def pair_probabilities(model: ExactGP, rows: FloatArray, pairs: IntArray) -> FloatArray:
+def pair_probabilities(
+    model: ExactGP | ManyItemsGP, rows: FloatArray, pairs: IntArray
+) -> FloatArray:
     """Probabilities of all levels for pairs of rows, eq. (6) of [Wang10]_; equal pairs once."""
     distinct, which = np.unique(pairs, axis=0, return_inverse=True)
     at = pair_moments(model, rows, distinct)
@@ -83,16 +92,40 @@ class Ranking:
     """standard error of ``best_proba``, which is an average over random draws"""
 
 
-def best_probabilities(
+def utilities(
+    model: ExactGP | ManyItemsGP, rows: FloatArray, rng: np.random.RandomState
+) -> tuple[Moments, Iterable[FloatArray]]:
+    """Moments of the utilities of rows, and draws from their joint posterior, block by block."""
+    if isinstance(model, ManyItemsGP):
+        return model.latent(rows), model.draws(rows, _DRAWS, _DRAW_BLOCK, rng)
+    mean, covariance = model.joint(rows)
+    var = np.maximum(np.diagonal(covariance), 0.0)
+    return Moments(mean, var), joint_draws(mean, covariance, rng)
+
+
+def joint_draws(
     mean: FloatArray, covariance: FloatArray, rng: np.random.RandomState
-) -> tuple[FloatArray, FloatArray]:
-    """Share of draws in which each of jointly normal values is the largest, and its error."""
+) -> Iterator[FloatArray]:
+    """Draws of jointly normal values, block by block, (draws, n)."""
     root = square_root(covariance)
-    wins, block = np.zeros(len(mean)), max(1, _DRAW_BLOCK // len(mean))
+    block = max(1, _DRAW_BLOCK // len(mean))
     for start in range(0, _DRAWS, block):
         normal = rng.standard_normal((min(block, _DRAWS - start), root.shape[1]))
-        draws = mean + normal @ root.T
-        wins += np.bincount(draws.argmax(axis=1), minlength=len(mean))
+        yield mean + normal @ root.T
+
+
+def best_probabilities(
+    draws: Iterable[FloatArray], n: int, report: Report
+) -> tuple[FloatArray, FloatArray]:
+    """Share of draws in which each of n values is the largest, and its standard error."""
+    wins, done, began = np.zeros(n), 0, time.perf_counter()
+    for some in draws:
+        wins += np.bincount(some.argmax(axis=1), minlength=n)
+        done += len(some)
+        if n > _MANY_ITEMS:
+            seconds = time.perf_counter() - began
+            text = f"probability of being best, {done} of {_DRAWS} draws ({seconds:.0f} s)"
+            report(Progress("pass", done, _DRAWS, None, seconds, text))
     # Half a draw more for and against: an item never on top in 10,000 is not certain to lose.
-    share = (wins + 0.5) / (_DRAWS + 1)
-    return wins / _DRAWS, np.sqrt(share * (1 - share) / _DRAWS)
+    share = (wins + 0.5) / (done + 1)
+    return wins / done, np.sqrt(share * (1 - share) / done)
