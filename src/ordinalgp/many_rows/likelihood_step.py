@@ -219,9 +219,7 @@ def _within(step: FloatArray, likelihood: Thresholds) -> FloatArray:
     return np.clip(step, low, high)
 
 
-def _scale_reach(
-    likelihood: Thresholds, noise: tuple[float, float] | None
-) -> tuple[float, float]:
+def _scale_reach(likelihood: Thresholds, noise: tuple[float, float] | None) -> tuple[float, float]:
     """Range of x = log c in which log noise + a + x (1 - b), noise = (a, b), is in its bounds.
 
     Beyond it thresholds would grow without the noise: without signal, noise is at its upper bound.

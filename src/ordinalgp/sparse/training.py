@@ -38,6 +38,7 @@ _SINGLE_MOVES_BELOW = 128  # functions; with more, batch training moves all of t
 _MOVE_ATTEMPTS = 12  # per round, to keep the evidence from falling
 _ROUND_STEPS, _LAST_STEPS = 2, 50  # of the search for thresholds, in a round and at the end
 _USUAL_COUNT = 100.0  # of a row, above which tolerances in nats grow with the counts
+_SHORTEST_STEP = 1e-10  # of the inverse Hessian that BFGS begins with
 _FLAT_SLOPE = 1e-3  # of the evidence in every threshold's parameter: below, a search ends
 
 
@@ -325,7 +326,11 @@ def _inverse_hessian(problem: Problem, at: _Evidence) -> FloatArray:
     profile = own - follow.T @ at.found.posterior.covary(follow)
     size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
     least = 1e-6 * max(float(np.trace(own)), 1.0)  # some directions the weights follow freely
-    inverse: FloatArray = (axes / np.maximum(size, least)) @ axes.T
+    steps = 1.0 / np.maximum(size, least)
+    # BFGS asks whether it is positive definite up to absolute rounding: weights of a million
+    # copies make inverse Hessians smaller than that. It finds the scale of steps again by itself.
+    steps = np.maximum(steps, _SHORTEST_STEP)
+    inverse: FloatArray = (axes * steps) @ axes.T
     return 0.5 * (inverse + inverse.T)
 
 
