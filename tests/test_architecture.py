@@ -21,10 +21,10 @@ SOURCES = {
 # Parts of one line do not import each other. Of core, the modules have their own order.
 LINES = [
     {"_typing"},
+    {"runtime"},
     {"validation"},
     {"decisions"},
     {"metrics"},
-    {"runtime"},
     {"kernels"},
     {"core.truncated_normal", "core.hyperprior"},
     {"core.likelihoods", "core.projections", "core.linalg"},

@@ -1,6 +1,7 @@
 """Input checks: what passes keeps its meaning, what fails says what to do."""
 
 import datetime
+import re
 
 import numpy as np
 import pandas as pd
@@ -243,7 +244,7 @@ def test_a_single_class_raises(y, categories):
 
 def test_a_continuous_target_raises_unless_its_values_are_named():
     y = np.random.default_rng(0).normal(size=20)
-    with pytest.raises(ValueError, match=r"^Unknown label type: continuous.*20 different.*Bin"):
+    with pytest.raises(ValueError, match=r"^Unknown label type: continuous.*20 different.*Cut"):
         encode_levels(y)
     assert_array_equal(encode_levels(y, np.sort(y)).codes, np.argsort(np.argsort(y)))
 
@@ -380,3 +381,23 @@ def test_memory_falls_back_to_free_pages_and_then_to_unknown(monkeypatch):
     assert available_memory() == 40960
     monkeypatch.delattr(_validation.os, "sysconf")
     assert available_memory() is None
+
+
+STAMPS = 1_600_000_000 + 61 * np.arange(4800)
+
+
+@pytest.mark.parametrize("y", [STAMPS, STAMPS.astype(float), np.arange(51), np.arange(51) / 2])
+def test_more_than_fifty_unnamed_levels_are_shown(y):
+    n, low, high = f"{len(y):,}", re.escape(str(y[0])), re.escape(str(y[-1]))
+    with pytest.raises(ValueError, match=rf"target has {n} different values, from {low} to {high}"):
+        encode_levels(y, name="target")
+    for advice in (r"cut_levels\(y, 5\)", "--cut 5", r"name them all by categories=\[...\]"):
+        with pytest.raises(ValueError, match=advice):
+            encode_levels(y)
+
+
+def test_many_levels_can_be_named():
+    y = np.arange(60)
+    assert len(encode_levels(y, y).categories) == 60
+    assert len(encode_levels(pd.Series(pd.Categorical(y, ordered=True))).categories) == 60
+    assert len(encode_levels(np.arange(50)).categories) == 50

@@ -17,6 +17,7 @@ from ordinalgp.validation.options import check_kernel, check_limit
 
 _PREDICT_BLOCK = 2**22  # numbers in one block of kernel values: 32 MB
 _EXACT_ROWS, _AUTO_RANK = 2000, 1000
+_DUAL_ERROR = 1e-4  # of the latent function; a margin is 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,11 +138,14 @@ def kernel_expansion(
 ) -> tuple[FloatArray, FloatArray]:
     """Centres among ``X`` and their coefficients, of a function with ``weights`` in features.
 
-    ``dual`` has the coefficients of all rows, which hold where the features are complete. Zeros
-    are left out, but one centre stays.
+    ``dual`` has the coefficients of all rows, which hold where the features are complete and
+    rounding leaves them the function; with a very large C they cancel. Zeros are left out, but
+    one centre stays.
     """
     centres, coefficients = X, dual
-    if not features.complete:
+    F = features.matrix
+    off = float(np.max(np.abs(F @ (F.T @ dual - weights)))) if features.complete else np.inf
+    if not off <= _DUAL_ERROR:
         centres, coefficients = X[features.pivots], features.expansion(weights)
     used = coefficients != 0
     used[0] |= not used.any()

@@ -155,12 +155,16 @@ class OrdinalSVC(CutClassifier):
         features = self._features(data.kernel, rows.inputs)
         found = solve_margins(features.matrix, wanted, tol=self.tol, max_steps=self.max_iter)
         if not found.converged:
+            more = found.n_steps == self.max_iter
             warn_user(
-                f"The gap is {found.error:.1e} > tol={self.tol:.1e} after {found.n_steps} steps; "
-                "raise max_iter or tol.",
+                f"The gap is {found.error:.1e} > tol={self.tol:.1e} after {found.n_steps} steps, "
+                f"with C={self.C:g}. "
+                + ("Raise max_iter." if more else "Rounding stops it: lower C, or raise tol."),
                 ConvergenceWarning,
             )
-        binding = found.multipliers > _ZERO_SHARE * wanted.cost
+        # With a large C all multipliers can be far below their cost.
+        largest = np.minimum(wanted.cost, found.multipliers.max())
+        binding = found.multipliers > _ZERO_SHARE * largest
         signed = np.where(binding, wanted.sign * found.multipliers, 0.0)
         dual = np.bincount(wanted.input, signed, len(rows.inputs)).astype(float)
         expansion = kernel_expansion(features, rows.inputs, found.weights, dual)

@@ -125,9 +125,12 @@ def squared_length(A: FloatArray) -> FloatArray:
 def greedy_points(kernel: Any, X: FloatArray, m: int, enough: float = 0.0) -> IntArray:
     """Up to m rows, each where the others leave most prior variance (pivoted Cholesky).
 
-    Fewer where they leave no more than ``enough`` at any row of ``X``.
+    Fewer where they leave no more than ``enough`` at any row of ``X``, but at least one: without
+    signal the noise exceeds all of the prior variance, and the posterior is that of one value.
     """
-    return pivoted_cholesky(lambda i: kernel(X[i : i + 1], X)[0], kernel.diag(X), m, enough).pivots
+    diag = kernel.diag(X)
+    found = pivoted_cholesky(lambda i: kernel(X[i : i + 1], X)[0], diag, m, enough).pivots
+    return found if len(found) else np.array([np.argmax(diag)], dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

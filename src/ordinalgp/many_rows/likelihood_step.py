@@ -190,7 +190,9 @@ def likelihood_step(
         # Laplace's determinant changes with the mode, which moves by -2 cov(u) mean.
         slope -= cross @ newton + 2.0 * sums.pull @ (before.inverse_factor @ before.mean)
         curvature = max(information[-1, -1] - cross @ follow, 0.0)
-        log_scale, more = _best_scale(evidence, slope, curvature)
+        noise = (newton[0], follow[0]) if live[0] else None
+        reach = _scale_reach(likelihood, noise)
+        log_scale, more = _best_scale(evidence, slope, curvature, reach)
     full = np.zeros((2, len(gradient)))
     full[:, live] = newton, newton - log_scale * follow
     alone, change = (_within(step, likelihood) for step in full)
@@ -217,14 +219,27 @@ def _within(step: FloatArray, likelihood: Thresholds) -> FloatArray:
     return np.clip(step, low, high)
 
 
-def _best_scale(evidence: ScaleEvidence, slope: float, curvature: float) -> tuple[float, float]:
+def _scale_reach(likelihood: Thresholds, noise: tuple[float, float] | None) -> tuple[float, float]:
+    """Range of x = log c in which log noise + a + x (1 - b), noise = (a, b), is in its bounds.
+
+    Beyond it thresholds would grow without the noise: without signal, noise is at its upper bound.
+    """
+    if noise is None or noise[1] >= 1.0:  # held by its bound already, or falling as all grows
+        return -_REACH, _REACH
+    room = (likelihood.bounds[0] - likelihood.theta[0] - noise[0]) / (1.0 - noise[1])
+    return max(-_REACH, min(room[0], 0.0)), min(_REACH, max(room[1], 0.0))
+
+
+def _best_scale(
+    evidence: ScaleEvidence, slope: float, curvature: float, reach: tuple[float, float]
+) -> tuple[float, float]:
     """The x within reach that maximises E(x) + slope x - curvature x^2 / 2, and what it gains."""
 
     def uphill(x: float) -> float:
         return evidence.slope(x) + slope - curvature * x
 
     here = uphill(0.0)
-    end = float(np.copysign(_REACH, here))
+    end = float(reach[1] if here > 0 else reach[0])
     x = end if here * uphill(end) >= 0 else float(brentq(uphill, 0.0, end, xtol=1e-8))
     gain = evidence.value(x) - evidence.value(0.0) + slope * x - 0.5 * curvature * x**2
     return (x, gain) if gain > 0 else (0.0, 0.0)

@@ -1,6 +1,7 @@
 """Base class of the displays, and the checks and colours that they share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Any, Self
 
@@ -96,6 +97,21 @@ def place_of(feature: Any, names: list[str]) -> int:
     return names.index(feature)
 
 
+def literal(text: Any) -> str:
+    """Text from data for matplotlib, which else reads dollar signs as mathematics.
+
+    A label that begins with an underscore would have no place in a legend; an invisible character
+    before it keeps it there.
+    """
+    shown = str(text).replace("$", r"\$")
+    return "\u200b" + shown if shown.startswith("_") else shown
+
+
+def literals(texts: Iterable[Any]) -> list[str]:
+    """:func:`literal` of each text."""
+    return [literal(text) for text in texts]
+
+
 def percent(share: float) -> str:
     """Share as a whole percentage; a small one is not rounded to 0."""
     return f"{share:.0%}" if share >= 0.005 else "<1%"
@@ -108,7 +124,7 @@ def scatter_levels(
     style = {"s": 34, "edgecolors": "black", "linewidths": edge, "zorder": 3}
     for k, (color, marker) in enumerate(level_marks(len(names))):
         at = points[codes == k].T
-        ax.scatter(*at, color=[color], marker=marker, label=names[k], **style)
+        ax.scatter(*at, color=[color], marker=marker, label=literal(names[k]), **style)
 
 
 def legend_beside(ax: Any) -> None:

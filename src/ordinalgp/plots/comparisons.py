@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.plots.base import Display, like, percent, pyplot, rows_of
+from ordinalgp.plots.base import Display, like, literal, literals, percent, pyplot, rows_of
 from ordinalgp.preference.comparisons import check_comparisons, check_items, encode_outcomes
 
 
@@ -99,7 +99,7 @@ class RankingDisplay(Display):
         for row, p in enumerate(self.best_proba):
             ax.text(1.01, row, percent(p), **beside)
         ax.text(1.01, -0.9, "best", **beside)
-        ax.set_yticks(place, self.names)
+        ax.set_yticks(place, literals(self.names))
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         ax.set_xlabel(f"utility minus the average ({self.coverage:.0%} intervals)")
         ax.grid(axis="y", alpha=0.3)
@@ -189,9 +189,13 @@ class ComparisonDisplay(Display):
                 if i != j:
                     color = "white" if p < 0.6 else "black"
                     ax.text(j, i, f"{p:.2f}".removeprefix("0"), ha="center", va="center", c=color)
-        ax.set_xticks(range(n), self.names, rotation=90)
-        ax.set_yticks(range(n), self.names)
-        what = "P(row preferred to column)" if self.level == "preferred" else f"P({self.level})"
+        ax.set_xticks(range(n), literals(self.names), rotation=90)
+        ax.set_yticks(range(n), literals(self.names))
+        what = (
+            "P(row preferred to column)"
+            if self.level == "preferred"
+            else f"P({literal(self.level)})"
+        )
         ax.figure.colorbar(self.image_, ax=ax, label=what)
 
 

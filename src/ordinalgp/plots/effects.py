@@ -14,7 +14,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.kernels.feature_share import feature_shares
 from ordinalgp.metrics.ranks import category_proba, model_order
 from ordinalgp.plots import base
-from ordinalgp.plots.base import MARKERS, SHADE, Display, colors_of
+from ordinalgp.plots.base import MARKERS, SHADE, Display, colors_of, literal, literals
 from ordinalgp.runtime.extras import import_extra
 from ordinalgp.validation.options import check_number, check_option, check_whole
 
@@ -475,11 +475,11 @@ class EffectDisplay(Display):
         else:
             colors = colors_of(len(self.categories))
         draw = _draw_curves if panel.axis.labels is None else _draw_points
-        draw(ax, panel, colors, [str(level) for level in self.categories.tolist()])
+        draw(ax, panel, colors, literals(self.categories.tolist()))
         said = (
             f"sd {panel.size:.2g}" if self.kind == "latent" else f"moves {base.percent(panel.size)}"
         )
-        ax.set_title(panel.axis.name, loc="left", fontsize="medium", fontweight="bold")
+        ax.set_title(literal(panel.axis.name), loc="left", fontsize="medium", fontweight="bold")
         ax.set_title(said, loc="right", fontsize="small", color="0.35")
         ax.set_ylim(low, high)
 
@@ -506,7 +506,7 @@ class EffectDisplay(Display):
             if names and ends[k + 1] - ends[k] > 0.05 * (high - low):
                 style = {"textcoords": "offset points", "va": "center", "annotation_clip": False}
                 middle = (1, (ends[k] + ends[k + 1]) / 2)
-                text = str(self.categories[k])
+                text = literal(self.categories[k])
                 ax.annotate(
                     text, middle, xycoords=("axes fraction", "data"), xytext=(5, 0), **style
                 )
@@ -545,7 +545,7 @@ def _draw_points(ax: Any, panel: EffectPanel, colors: Any, names: list[str]) -> 
         ax.hlines(mean, at - 0.46 * width, at + 0.46 * width, color=color, lw=2)
     labels = panel.axis.labels or []
     turned = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
-    ax.set_xticks(x, labels, **(turned if sum(map(len, labels)) > 24 else {}))
+    ax.set_xticks(x, literals(labels), **(turned if sum(map(len, labels)) > 24 else {}))
     for border in x[:-1] + 0.5:
         ax.axvline(border, color="black", lw=0.5, alpha=0.15)
     ax.set_xlim(-0.5, len(x) - 0.5)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.kernels.relevance import relevance_shares
-from ordinalgp.plots.base import Display, feature_names_of, last_step
+from ordinalgp.plots.base import Display, feature_names_of, last_step, literals
 
 # Marker, colour and size of each kind of step; those of no kind are evaluations of a search.
 _MARKS = {
@@ -156,7 +156,7 @@ class RelevanceDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         order = np.argsort(self.shares, kind="stable")
-        names = [self.names[place] for place in order]
+        names = literals(self.names[place] for place in order)
         self.bars_ = ax.barh(range(len(order)), 100 * self.shares[order], color="#3b6ea5")
         ax.bar_label(self.bars_, [f"{share:.1%}" for share in self.shares[order]], padding=3)
         ax.set_yticks(range(len(order)), names)

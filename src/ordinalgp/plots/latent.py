@@ -13,7 +13,7 @@ from scipy.stats import norm
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.ranks import category_proba, ranks, unwrap
 from ordinalgp.plots import base
-from ordinalgp.plots.base import SHADE, Display, colors_of
+from ordinalgp.plots.base import SHADE, Display, colors_of, literal, literals
 from ordinalgp.validation.options import check_option, check_whole
 
 _SMALLEST_RING, _LARGEST_RING = 60.0, 400.0  # areas of the marks, in square points
@@ -181,7 +181,10 @@ class LatentDisplay(Display):
                 ax.plot(means, np.full(len(means), k), "|", color="black", ms=7, mew=0.6)
         self.lines_ = [ax.axvline(b, color="black", ls="--", lw=1.2) for b in self.thresholds]
         what = "expected" if self.codes is None else "of rows"
-        names = [f"{c}\n{s:.0%} {what}" for c, s in zip(self.categories, self.share, strict=True)]
+        names = [
+            f"{literal(c)}\n{s:.0%} {what}"
+            for c, s in zip(self.categories, self.share, strict=True)
+        ]
         ax.set_yticks(np.arange(len(names)) + 0.35, names)
         ax.tick_params(axis="y", length=0)
         ax.set(xlabel=f"latent function (dashed: thresholds; noise sd {self.noise:.2g})")
@@ -281,7 +284,7 @@ class PosteriorDisplay(Display):
             points = np.column_stack([self.points, middles[self.codes]])
             base.scatter_levels(ax, points, self.codes, names, 0.7)
         what = "latent function" if self.kind == "latent" else "expected level"
-        ax.set(xlabel=self.name, ylabel=f"{what} (bands: 1 and 2 sd)")
+        ax.set(xlabel=literal(self.name), ylabel=f"{what} (bands: 1 and 2 sd)")
         ax.set(xlim=self.x[[0, -1]], ylim=(low, high))
 
     def _limits(self) -> tuple[float, float]:
@@ -296,7 +299,7 @@ class PosteriorDisplay(Display):
     def _strips(self, ax: Any, low: float, high: float, names: list[str]) -> FloatArray:
         """Shade and name the levels; return the middle of each."""
         if self.kind == "levels":
-            ax.set_yticks(range(len(names)), names)
+            ax.set_yticks(range(len(names)), literals(names))
             return np.arange(len(names), dtype=float)
         ends = np.concatenate([[low], self.thresholds, [high]])
         for k, color in enumerate(colors_of(len(names))):
@@ -307,7 +310,7 @@ class PosteriorDisplay(Display):
         for name, middle in zip(names, middles, strict=True):
             place = (self.x[-1], middle)
             style = {"textcoords": "offset points", "va": "center", "annotation_clip": False}
-            ax.annotate(name, place, xytext=(6, 0), **style)
+            ax.annotate(literal(name), place, xytext=(6, 0), **style)
         return middles
 
 
@@ -406,7 +409,7 @@ class ContourDisplay(Display):
             warnings.filterwarnings("ignore", "No contour levels were found")
             style = {"colors": "black", "linewidths": 1.8, "linestyles": "solid"}
             self.contours_ = ax.contour(*grid, self.thresholds, **style)
-        borders = [f"{low} | {high}" for low, high in pairwise(self.categories)]
+        borders = [f"{literal(low)} | {literal(high)}" for low, high in pairwise(self.categories)]
         named = dict(zip(self.thresholds, borders, strict=True))
         for label in ax.clabel(self.contours_, fmt=named, manual=self._label_spots(), zorder=4):
             label.set_bbox({"facecolor": "white", "alpha": 0.8, "pad": 1, "lw": 0})
@@ -416,7 +419,7 @@ class ContourDisplay(Display):
             names = [str(level) for level in self.categories.tolist()]
             base.scatter_levels(ax, self.points, self.codes, names, 0.6)
             base.legend_beside(ax)
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.set(xlabel=literal(self.names[0]), ylabel=literal(self.names[1]))
 
     def _label_spots(self) -> list[FloatArray]:
         """Places for the borders' names: off the rim, far from points and from each other."""

@@ -131,7 +131,9 @@ class CalibrationDisplay(base.Display):
             low, high = _interval(share, size)
             style = {"marker": marker, "mec": "black", "ms": 7, "lw": 1.2}
             bars = np.maximum([share - low, high - share], 0)
-            drawn = ax.errorbar(p, share, bars, color=color, label=name, elinewidth=0.9, **style)
+            drawn = ax.errorbar(
+                p, share, bars, color=color, label=base.literal(name), elinewidth=0.9, **style
+            )
             self.points_.append(drawn)
         what = "level or a lower one" if self.kind == "cumulative" else "level"
         ax.set(xlabel=f"predicted probability of the {what}", ylabel="observed frequency")
@@ -246,7 +248,7 @@ class ConfusionDisplay(base.Display):
         for k in range(n):
             frame = {"fill": False, "edgecolor": "black", "lw": 2}
             ax.add_patch(base.pyplot().Rectangle((k - 0.5, k - 0.5), 1, 1, **frame))
-        names = [str(level) for level in self.categories.tolist()]
+        names = base.literals(self.categories.tolist())
         ax.set_xticks(range(n), names)
         ax.set_yticks(range(n), names)
         shares = enumerate(self.distances)
@@ -363,7 +365,7 @@ class IntervalDisplay(base.Display):
             inside, outside = ((at[rows], true[rows]) for rows in (covered, ~covered))
             ax.plot(*inside, "o", ms=4, color="#14324d", label="true level", **marks)
             ax.plot(*outside, "X", ms=8, color="#b3261e", mec="white", label="outside", **marks)
-        ax.set_yticks(range(len(self.categories)), [str(c) for c in self.categories.tolist()])
+        ax.set_yticks(range(len(self.categories)), base.literals(self.categories.tolist()))
         for edge in range(len(self.categories) - 1):
             ax.axhline(edge + 0.5, color="0.85", lw=0.8, zorder=1)
         told = f"{np.mean(self.upper - self.lower + 1):.2f} levels per interval"

@@ -37,6 +37,8 @@ _FEWEST_ADDS, _MOST_ADDS = 4, 64  # per round: as many as the model has, within 
 _SINGLE_MOVES_BELOW = 128  # functions; with more, batch training moves all of them at once
 _MOVE_ATTEMPTS = 12  # per round, to keep the evidence from falling
 _ROUND_STEPS, _LAST_STEPS = 2, 50  # of the search for thresholds, in a round and at the end
+_USUAL_COUNT = 100.0  # of a row, above which tolerances in nats grow with the counts
+_SHORTEST_STEP = 1e-10  # of the inverse Hessian that BFGS begins with
 _FLAT_SLOPE = 1e-3  # of the evidence in every threshold's parameter: below, a search ends
 
 
@@ -66,8 +68,14 @@ class SparseTask:
     ) -> Self:
         """The training on ``rows`` with functions at ``candidates``."""
         memory = _MATRIX_SHARE * limits.memory
+        limits = replace(limits, tol=limits.tol * _tolerance_scale(rows.counts))
         matrix = BasisMatrix(kernel, rows.observed, rows.inputs[candidates], memory)
         return cls(matrix, rows.codes, rows.counts, limits)
+
+
+def _tolerance_scale(counts: FloatArray) -> float:
+    """Factor of tolerances in nats: rows that count thousands of times have large evidence."""
+    return max(1.0, float(np.mean(counts)) / _USUAL_COUNT)
 
 
 @saved_as("basis.active")
@@ -301,7 +309,8 @@ def _best_thresholds(problem: Problem, first: _Evidence, steps: int) -> _Evidenc
             best = last
         return -last.value, -last.gradient * ((low <= free) & (free <= high))
 
-    options = {"maxiter": steps, "gtol": _FLAT_SLOPE, "hess_inv0": _inverse_hessian(problem, first)}
+    flat = _FLAT_SLOPE * _tolerance_scale(problem.counts)
+    options = {"maxiter": steps, "gtol": flat, "hess_inv0": _inverse_hessian(problem, first)}
     minimize(cost, begin[1:], jac=True, method="BFGS", options=options)
     return best
 
@@ -317,7 +326,11 @@ def _inverse_hessian(problem: Problem, at: _Evidence) -> FloatArray:
     profile = own - follow.T @ at.found.posterior.covary(follow)
     size, axes = np.linalg.eigh(0.5 * (profile + profile.T))
     least = 1e-6 * max(float(np.trace(own)), 1.0)  # some directions the weights follow freely
-    inverse: FloatArray = (axes / np.maximum(size, least)) @ axes.T
+    steps = 1.0 / np.maximum(size, least)
+    # BFGS asks whether it is positive definite up to absolute rounding: weights of a million
+    # copies make inverse Hessians smaller than that. It finds the scale of steps again by itself.
+    steps = np.maximum(steps, _SHORTEST_STEP)
+    inverse: FloatArray = (axes * steps) @ axes.T
     return 0.5 * (inverse + inverse.T)
 
 

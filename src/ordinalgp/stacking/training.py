@@ -132,8 +132,18 @@ class Training:
         merged, where = rows.merged()
         if len(merged.X) > self.settings.exact_rows:
             return self._many_rows(rows, merged, where)
+        if len(rows.X) > self.settings.exact_rows:  # many copies of few rows
+            return self._copies(rows, merged, where)
         found = self._fitted_on(rows, merged)
         return self._mixture(found, rows, rows)
+
+    def _copies(self, rows: Rows, merged: Rows, where: IntArray) -> MixtureModel:
+        """The mixture of different rows whose weights count copies; equal to that of all rows."""
+        found = self._fitted_on(merged, merged)
+        left: Any = [np.empty((0, len(rows.categories)))] * len(found)
+        if len(rows.X) <= self.settings.kept_rows:
+            left = [_left_out_of_all(each, self._seen(each.name, rows), where) for each in found]
+        return self._mixture(found, merged, rows, left)
 
     def _view(self, name: str) -> View:
         return self.views.get(name, "standardised")
@@ -321,7 +331,7 @@ def _left_out(model: Any, rows: Rows) -> FloatArray:
 
 
 def _left_out_of_all(found: Candidate, rows: Rows, at: IntArray) -> FloatArray:
-    """Leave-one-out probabilities of all rows; ``at`` is their place in the subset, or -1."""
+    """Leave-one-out probabilities of all rows; ``at`` is their place in the fit, or -1."""
     if len(found.left_out) == len(rows.X):
         return found.left_out
     proba = np.empty((len(rows.X), len(rows.categories)))

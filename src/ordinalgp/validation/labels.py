@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.runtime.warning import warn_user
 
 _MIN_ROWS_TO_CALL_CONTINUOUS = 10
+MOST_UNNAMED_LEVELS = 50
+"""different numbers that are taken for levels without being named"""
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,67 @@ def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
     order = declared_order(y) if categories is None else categories
     if order is None:
         _require_own_order(classes, len(values), name)
+        require_few_levels(classes, name)
     _require_two_classes(classes, name)
     ranked = classes if order is None else check_categories(order, classes)
+    if categories is not None:
+        ranked = _with_positions(ranked, classes, name)
     codes = class_positions(ranked, classes)[inverse]
     _reject_unknown(values, codes, ranked, name)
     return Levels(ranked, classes, codes, count_levels(codes, None, len(ranked)))
+
+
+def _with_positions(categories: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[Any]:
+    """``categories``, or the places of its levels among sorted labels if ``classes`` are those.
+
+    scikit-learn's ``cross_val_predict``, bagging, voting and stacking replace labels by their places
+    among all sorted labels before they call ``fit``. A highest place of r - 1 shows that none of
+    the r levels was missing, so that places can be turned into ranks.
+    """
+    known = class_positions(categories, classes) >= 0
+    if known.all() or classes.dtype.kind not in "iu":
+        return categories
+    if not 0 <= classes.min() <= classes.max() < len(categories):
+        return categories
+    in_order = np.sort(categories)
+    places = class_positions(in_order, categories).astype(classes.dtype)
+    if classes.max() != len(categories) - 1:
+        _reject_places(categories, classes, name)
+        return categories
+    if categories.dtype.kind in "biuf" or not np.array_equal(in_order, categories):
+        shown = [f"{k} = {level!r}" for k, level in enumerate(in_order[:8].tolist())]
+        warn_user(
+            f"{name} holds {show(classes)} where categories names [{show(categories)}]. They are "
+            "taken for the places of the sorted labels, which scikit-learn's tools pass on: "
+            f"{', '.join(shown + ['...'] * (len(in_order) > 8))}. If they are something else, name "
+            "them by categories.",
+            UserWarning,
+        )
+    return places
+
+
+def _reject_places(categories: NDArray[Any], classes: NDArray[Any], name: str) -> None:
+    """Raise if numbers stand where words were named."""
+    if categories.dtype.kind in "biuf":
+        return
+    raise ValueError(
+        f"{name} holds {show(classes)}, but categories names [{show(categories)}]. If a tool of "
+        "scikit-learn has replaced the labels by their places among all sorted labels, a level is "
+        "missing, and places cannot be told from ranks. Give the tool numbers in the order of the "
+        f"levels, 0 for {show(categories[:1])} to {len(categories) - 1} for "
+        f"{show(categories[-1:])}, and no categories."
+    )
+
+
+def require_few_levels(classes: NDArray[Any], name: str, what: str = "categories=[...]") -> None:
+    """Raise if numbers that nobody named as levels are too many to be levels."""
+    if len(classes) > MOST_UNNAMED_LEVELS:
+        raise ValueError(
+            f"{name} has {len(classes):,} different values, from {classes[0]} to {classes[-1]} "
+            f"({show(classes, 5)}), where a few ordered levels are needed: is it a measurement, a "
+            f"time or an id? Cut it, e.g. ordinalgp.tables.cut_levels({name}, 5), or --cut 5 on "
+            f"the command line. If every value is a level, name them all by {what}."
+        )
 
 
 def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray:
@@ -136,7 +195,8 @@ def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
         raise ValueError(
             f"Unknown label type: continuous. {name} has {len(classes)} different fractional "
             f"values in {n_rows} rows ({show(classes)}), where a few ordered levels are needed. "
-            "Bin the target first, or name the levels with categories=[...] if each value is one."
+            f"Cut it first, e.g. ordinalgp.tables.cut_levels({name}, 5), or --cut 5 on the command "
+            "line. If every value is a level, name them all by categories=[...]."
         )
 
 
