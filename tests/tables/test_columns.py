@@ -65,9 +65,8 @@ def test_the_mixture_knows_the_columns():
     assert_array_equal(model.classifier_.feature_groups, model.encoder_.owner)
     assert all(each.n_features_in_ == 8 for each in model.classifier_.models_.values())
     # Columns or models of one's own are kept.
-    own = list(range(8))
-    kept = TableModel(StackedOrdinalGP(feature_groups=own, random_state=0)).fit(table, y)
-    assert kept.classifier_.feature_groups == own
+    with pytest.raises(ValueError, match=r"feature_groups has shape \(3,\), but X has 8 features"):
+        TableModel(StackedOrdinalGP(feature_groups=[0, 1, 2])).fit(table, y)
     models = {"smooth": OrdinalGPClassifier(optimizer=None)}
     assert TableModel(StackedOrdinalGP(models)).fit(table, y).classifier_.feature_groups is None
 
