@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.gaussian_process.kernels import RBF
 
 import ordinalgp
+from ordinalgp.kernels import PerColumn
 
 pytest.importorskip("typer")
 from ordinalgp.cli.main import build
@@ -69,6 +71,15 @@ def test_a_kernel_of_the_features_alone(run):
     truth = ordinalgp.PreferenceGP("features", random_state=0).fit(features(), PAIRS)
     told = [row["utility"] for row in json.loads(out)["ranking"]]
     assert_allclose(told, sorted(truth.predict(features()), reverse=True), rtol=0, atol=1e-12)
+
+
+def test_a_length_scale_per_column_of_the_items(run):
+    """The year and the genre: two length scales, not one for each of six features."""
+    _, out, _ = run("items.csv", "duels.csv", "--kernel", "ard", "--json")
+    kernel = PerColumn(RBF(np.full(2, np.sqrt(2)), (1e-3, 1e5)), [0, 1, 1, 1, 1, 1])
+    truth = ordinalgp.PreferenceGP(kernel, random_state=0).fit(features(), PAIRS)
+    told = [row["utility"] for row in json.loads(out)["ranking"]]
+    assert_allclose(told, sorted(truth.predict(features()), reverse=True), rtol=0, atol=1e-10)
 
 
 def test_without_features_and_with_grades(run, tmp_path):

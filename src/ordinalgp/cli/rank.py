@@ -112,7 +112,7 @@ def rank(
         if file is not None:
             common.tell_skipped(file.bad)
     _tell_reading(pair_file.path, items, listed, compared)
-    model, ranked = _fit(listed, compared, _kernel(kernel, listed.X), max_sweeps)
+    model, ranked = _fit(listed, compared, _kernel(kernel, listed), max_sweeps)
     _tell(model, ranked, listed, compared, output, as_json)
 
 
@@ -126,10 +126,10 @@ def _refuse(options: dict[str, Any], path: Path) -> None:
             )
 
 
-def _kernel(word: str, X: FloatArray | None) -> Any:
-    if X is None:
+def _kernel(word: str, listed: "_Items") -> Any:
+    if listed.X is None:
         return "independent"
-    return None if word == "auto" else kernel_named(word, X.shape[1])
+    return None if word == "auto" else kernel_named(word, listed.X.shape[1], listed.owner)
 
 
 # ---------------------------------------------------------------------------------- items
@@ -140,6 +140,8 @@ class _Items:
     names: list[str]
     X: FloatArray | None
     """encoded features, or None"""
+    owner: list[int]
+    """column of each feature"""
     unused: list[str]
     """columns that are not used"""
 
@@ -155,9 +157,9 @@ def _read_items(file: TableFile, name: str | None, drop: Sequence[str], kernel: 
     table.require(drop, f"{file.path} has no column {{name}} for --drop. It has {{columns}}.")
     table, names = _named_items(table, key, file.bad)
     features = table.without([key, *drop])
-    names, X = _features(features, names, kernel, file)
+    names, X, owner = _features(features, names, kernel, file)
     unused = list(drop) if X is not None else [*features.columns, *drop]
-    return _Items(names, X, unused)
+    return _Items(names, X, owner, unused)
 
 
 def _named_items(table: Table, column: str, rows: BadRows) -> tuple[Table, list[str]]:
@@ -176,10 +178,10 @@ def _named_items(table: Table, column: str, rows: BadRows) -> tuple[Table, list[
 
 def _features(
     table: Table, names: list[str], kernel: str, file: TableFile
-) -> tuple[list[str], FloatArray | None]:
-    """Items without those of bad rows, and encoded features, or None if there are none to use."""
+) -> tuple[list[str], FloatArray | None, list[int]]:
+    """Items without those of bad rows, encoded features or None, and the column of each."""
     if kernel == "none" or not table.columns:
-        return names, None
+        return names, None, []
     parsed, bad = parse_columns(table, decimal=file.style.decimal)
     good = file.bad.drop(table, bad)
     kept = list(compress(names, good))
@@ -188,7 +190,7 @@ def _features(
     for column in encoder.columns:
         filled = f"; {column.missing} missing -> {column.filler}" if column.missing else ""
         common.note(f"Feature {column.name}: {column.rule}{filled}")
-    return kept, encoder.encode(parsed)[0]
+    return kept, encoder.encode(parsed)[0], encoder.owner
 
 
 # ---------------------------------------------------------------------------- comparisons
@@ -234,7 +236,9 @@ def _read_comparisons(
         if given == (None, None):
             check_overlap(table, columns, file.path)
         cells = (cell for side in columns for cell in texts(table.columns[side]).tolist())
-        listed = _Items(list(dict.fromkeys(cell for cell in cells if cell is not None)), None, [])
+        listed = _Items(
+            list(dict.fromkeys(cell for cell in cells if cell is not None)), None, [], []
+        )
     pairs, bad = _pairs(table, columns, listed.names, reading.bad)
     good = file.bad.drop(table, bad)
     counts = reading.side_counts(good)
