@@ -44,7 +44,14 @@ from ordinalgp import (
     load,
 )
 from ordinalgp._typing import Axes, Plain, Tagged
-from ordinalgp.kernels import Additive, ARDLinear, Correlation, Exponential, Independent
+from ordinalgp.kernels import (
+    Additive,
+    ARDLinear,
+    Correlation,
+    Exponential,
+    Independent,
+    PerColumn,
+)
 from ordinalgp.persistence import registry
 from ordinalgp.persistence.codec import NPY_KINDS, Decoder, Encoder
 from ordinalgp.tables import TableModel
@@ -365,6 +372,7 @@ KERNELS = {
     "Independent": Independent(),
     "Matern": Matern(np.array([1.0, 2.0]), np.array([[1, 2], [3, 4.0]]), nu=np.inf),
     "PairwiseKernel": sk.PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"degree": 2}),
+    "PerColumn": PerColumn(RBF([1.0, 2.0]), np.array([0, 1, 1])),
     "Product": RBF() * Matern(),
     "RBF": RBF(np.float64(1.5)),
     "RationalQuadratic": RationalQuadratic(),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.gaussian_process.kernels import RBF
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier, StackedOrdinalGP
@@ -116,3 +117,16 @@ def test_persons_are_natural():
     score = log_score(y[~few], model.category_proba(test))
     dropped = log_score(y[~few], without.category_proba({"item": test["item"]}))
     assert score < dropped - 0.1 < log_score(y[~few], frequencies) - 0.1
+
+
+@pytest.mark.parametrize(
+    "wrong", [[0, 1], [0, 5, 5], [0, 1, 2], ["a", "b", "b"], None, [[0, 1, 1]]]
+)
+def test_a_file_with_columns_that_do_not_fit_is_refused(wrong, tmp_path):
+    X = np.column_stack([np.sin(np.arange(12.0)), np.eye(2)[np.arange(12) % 2]])
+    kernel = PerColumn(RBF([1.0, 2.0]), [0, 1, 1])
+    model = OrdinalGPClassifier(kernel, optimizer=None).fit(X, np.arange(12) % 3)
+    model._result.model.kernel.groups = wrong
+    model.save(tmp_path / "model.ogp")
+    with pytest.raises(ValueError, match="damaged or inconsistent"):
+        ordinalgp.load(tmp_path / "model.ogp")
