@@ -80,6 +80,7 @@ MODELS = {
     "discriminant": lambda: KernelDiscriminantOrdinal(RBF()).fit(X, CODES),
     "preference": lambda: PreferenceGP(RBF(2.0)).fit(X, PAIRS, WINNER),
     "preference-names": lambda: _league("logit"),
+    "preference-many-items": lambda: PreferenceGP(RBF(2.0), solver="sparse").fit(X, PAIRS, WINNER),
     "preference-relations": lambda: PreferenceGP(RBF(2.0)).fit_relations(X[:3], [[1, -2, 1]]),
     "collaborative": lambda: _rated(),
     "collaborative-gaussian": lambda: _rated(kernel=RBF(1.5), likelihood="gaussian"),
