@@ -85,7 +85,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     n_jobs : int, default=None
         Number of restarts or chunks processed in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts.
+        Seed of the random starts, and above 2,000 rows of the samples of rows. None
+        is a fixed seed: two fits of the same rows are equal.
     verbose : int, default=0
         1 prints every search and, with many rows, every pass with its rows per second. 2 also
         prints every evaluation. Both print on the error stream.

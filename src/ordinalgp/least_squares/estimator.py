@@ -66,7 +66,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     n_jobs : int, default=None
         Number of searches run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts.
+        Seed of the random starts. None
+        is a fixed seed: two fits of the same rows are equal.
     verbose : int, default=0
         1 reports every search, 2 every evaluation, on the error stream.
 
