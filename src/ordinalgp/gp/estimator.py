@@ -107,7 +107,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     evidence_path_ : ndarray
         The objective at every evaluation of the winning search.
     converged_ : bool
-        Whether both the inference and the search converged.
+        Whether both the inference and the search converged. If not, fit again with
+        ``kernel=model.kernel_``, which continues the search, or with fewer length scales.
     n_iter_ : int
         Sweeps or Newton steps of the final inference; with many rows, passes over all of them.
     inducing_points_ : ndarray of shape (m, n_features)

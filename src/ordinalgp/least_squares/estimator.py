@@ -90,7 +90,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         Sum of the log probabilities, plus the log density of the ``hyperprior``, at every
         evaluation of the winning search.
     converged_ : bool
-        Whether the search converged.
+        Whether the search converged. If not, fit again with
+        ``kernel=model.kernel_``, which continues the search, or with fewer length scales.
     n_iter_ : int
         Evaluations of the winning search.
     categories_ : ndarray

@@ -90,7 +90,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
     log_marginal_likelihood_value_ : float
         Log evidence, the sum over the steps; with ``hyperprior`` its log density is included.
     converged_ : bool
-        Whether inference and search converged in every step.
+        Whether inference and search converged in every step. If not, raise ``max_sweeps``, or use
+        a kernel with fewer length scales.
     n_iter_ : int
         Largest number of sweeps or Newton steps in the final inference of a step.
     categories_ : ndarray
