@@ -76,13 +76,13 @@ def weak_signals(draw):
     return X, y.astype(int), inputs(rng, 200)
 
 
-@examples(12)
+@examples(8)
 @given(weak_signals())
 def test_a_weak_signal_gives_about_the_frequencies(rows):
     assert excess(OrdinalGPClassifier(), *rows) < 0.25
 
 
-@examples(6)
+@examples(4)
 @given(weak_signals())
 def test_so_it_does_step_by_step(rows):
     assert excess(SequentialOrdinalGP(), *rows) < 0.25
