@@ -7,11 +7,13 @@ import io
 import json
 import re
 import resource
+import struct
 import sys
 import tempfile
 import warnings
 import zipfile
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -246,6 +248,20 @@ def write_bombs(path, folder):
     }
     for name, members in bombs.items():
         write_members(folder / f"bomb-{name}.ogp", members)
+    for method, name in product((zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED), ("model.json", x)):
+        place = folder / f"bomb-false-size-{method}-{name[-4:].strip('.')}.ogp"
+        write_members(place, good | {name: bytes(2**28)}, method)
+        _claim_size(place, name, 1000)
+
+
+def _claim_size(path, name, size):
+    """Make the directory of a zip file say that a member unpacks to so many bytes."""
+    whole, entry = bytearray(path.read_bytes()), b"PK\x01\x02"
+    at = whole.index(entry)
+    while whole[at + 46 : at + 46 + len(name)] != name.encode():
+        at = whole.index(entry, at + 4)
+    whole[at + 24 : at + 28] = struct.pack("<I", size)
+    path.write_bytes(bytes(whole))
 
 
 def _nested_kernels(kernel, depth):

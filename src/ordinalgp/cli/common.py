@@ -56,8 +56,8 @@ def names(text: str) -> Any:
 
 
 NOT_CONVERGED = (
-    "The model can be used, but a better one may exist. Leave out columns that say little (--drop), "
-    "or choose a kernel with fewer length scales (--kernel rbf) or another --model."
+    "The model can be used, but a better one may exist. Leave out columns that say little "
+    "(--drop), or choose a kernel with fewer length scales (--kernel rbf) or another --model."
 )
 _ON_BAD_ROWS = "Rows with unreadable cells: stop and name them, or skip and count them."
 OnBadRows = Annotated[str, one_of(("error", "skip"), _ON_BAD_ROWS)]
