@@ -13,7 +13,6 @@ import tempfile
 import warnings
 import zipfile
 from collections import Counter
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -248,9 +247,9 @@ def write_bombs(path, folder):
     }
     for name, members in bombs.items():
         write_members(folder / f"bomb-{name}.ogp", members)
-    for method, name in product((zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED), ("model.json", x)):
-        place = folder / f"bomb-false-size-{method}-{name[-4:].strip('.')}.ogp"
-        write_members(place, good | {name: bytes(2**28)}, method)
+    for kind, name in (("json", "model.json"), ("npy", x)):
+        place = folder / f"bomb-false-size-{kind}.ogp"
+        write_members(place, good | {name: bytes(2**28)})
         _claim_size(place, name, 1000)
 
 
