@@ -7,6 +7,7 @@ import io
 import json
 import re
 import resource
+import struct
 import sys
 import tempfile
 import warnings
@@ -246,6 +247,20 @@ def write_bombs(path, folder):
     }
     for name, members in bombs.items():
         write_members(folder / f"bomb-{name}.ogp", members)
+    for kind, name in (("json", "model.json"), ("npy", x)):
+        place = folder / f"bomb-false-size-{kind}.ogp"
+        write_members(place, good | {name: bytes(2**28)})
+        _claim_size(place, name, 1000)
+
+
+def _claim_size(path, name, size):
+    """Make the directory of a zip file say that a member unpacks to so many bytes."""
+    whole, entry = bytearray(path.read_bytes()), b"PK\x01\x02"
+    at = whole.index(entry)
+    while whole[at + 46 : at + 46 + len(name)] != name.encode():
+        at = whole.index(entry, at + 4)
+    whole[at + 24 : at + 28] = struct.pack("<I", size)
+    path.write_bytes(bytes(whole))
 
 
 def _nested_kernels(kernel, depth):

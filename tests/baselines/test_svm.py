@@ -1,11 +1,13 @@
 """Support vector and discriminant baselines: optimality, literal solutions, scikit-learn, files."""
 
+import warnings
 from itertools import combinations
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
@@ -347,3 +349,33 @@ def test_bad_options_say_what_to_do(model, message):
     X, y = make_data(20)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("C", [1e5, 1e7, 1e10])
+def test_a_very_large_penalty_is_the_hard_margin_of_scikit_learn(C):
+    X, y = make_data(80, 2, noise=0.0)
+    apart = np.abs(X[:, 0] + 0.5 * X[:, 1] ** 2 - np.median(X[:, 0] + 0.5 * X[:, 1] ** 2)) > 0.1
+    ours = OrdinalSVC(RBF(1.0), C=C).fit(X[apart], y[apart])
+    theirs = SVC(C=1e6, gamma=0.5, tol=1e-6).fit(X[apart], y[apart])
+    assert ours.converged_
+    assert_allclose(ours.latent(X) - ours.thresholds_[0], theirs.decision_function(X), atol=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("C", [1e7, 1e14])
+def test_levels_that_can_be_told_apart_are(kind, C):
+    X, y = make_data(100, noise=0.0)
+    # Rounding may keep the gap above tol; the function is right all the same.
+    model = OrdinalSVC(constraints=kind, C=C)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    assert model.score(X, y) == 1.0
+    told = [str(each.message) for each in caught]
+    assert model.converged_ or (len(told) == 1 and f"with C={C:g}" in told[0])
+    assert all("lower C" in each or "Raise max_iter" in each for each in told)
+
+
+def test_too_few_steps_ask_for_more():
+    with pytest.warns(ConvergenceWarning, match=r"after 2 steps, with C=1. Raise max_iter\."):
+        OrdinalSVC(max_iter=2).fit(*make_data(40))

@@ -9,15 +9,17 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from tests.reference.draws import normal_draws
 
 import ordinalgp
-from ordinalgp import CollaborativeOrdinalGP, OrdinalGPClassifier
+from ordinalgp import CollaborativeOrdinalGP, OrdinalGPClassifier, load
+from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.runtime.progress import listening
 
 pytestmark = pytest.mark.filterwarnings(
@@ -166,14 +168,60 @@ def test_ids_may_be_anything_and_their_order_does_not_matter():
     assert set(named.thresholds_) == set(names.values())
 
 
-def test_the_last_of_several_ratings_counts():
+REPEATED = [0, 1, 1, 1, 2, 4, 4]  # item of each rating of one rater
+STARS = np.array([2, 5, 4, 4, 1, 3, 2])
+COVARIANCE = RBF(1.5)(np.arange(5.0)[:, None])
+
+
+def test_repeated_ratings_are_rows_of_an_exact_gaussian_process():
+    """One rater with a fixed prior is scikit-learn's regression with repeated rows."""
+    options = {"likelihood": "gaussian", "prior": "fixed", "rater_smoothing": 1e9, "max_iter": 0}
+    model = CollaborativeOrdinalGP(COVARIANCE, **options)
+    model.fit(np.zeros(7, dtype=int), REPEATED, STARS)
+    mean, var = model.latent_mean_and_variance(np.zeros(5, dtype=int), np.arange(5))
+    exact = GaussianProcessRegressor(RBF(1.5), alpha=model.noise_[0] ** 2, optimizer=None)
+    exact.fit(np.array(REPEATED, dtype=float)[:, None], STARS - STARS.mean())
+    wanted, sd = exact.predict(np.arange(5.0)[:, None], return_std=True)
+    assert_allclose(mean, wanted + STARS.mean(), rtol=1e-4)
+    assert_allclose(var, sd**2, rtol=1e-3)
+
+
+def test_repeated_ratings_are_copies_of_an_ordinal_process():
+    """The same for levels, against the classifier that merges equal rows."""
+    options = {"prior": "fixed", "rater_smoothing": 1e9, "max_iter": 0}
+    model = CollaborativeOrdinalGP(COVARIANCE, **options)
+    model.fit(np.zeros(7, dtype=int), REPEATED, STARS)
+    likelihood = OrdinalProbit.from_thresholds(model.thresholds_[0], model.noise_[0])
+    exact = OrdinalGPClassifier(RBF(1.5), likelihood=likelihood, optimizer=None)
+    exact.fit(np.array(REPEATED, dtype=float)[:, None], STARS)
+    ours = model.predict_proba(np.zeros(5, dtype=int), np.arange(5))
+    assert_allclose(ours, exact.predict_proba(np.arange(5.0)[:, None]), atol=1e-5)
+
+
+@pytest.mark.parametrize("likelihood", ["ordinal", "gaussian"])
+def test_all_of_several_ratings_count(likelihood, tmp_path):
     raters, items, ratings, _ = simulate(4, 6)
-    once = CollaborativeOrdinalGP(max_iter=2).fit(raters, items, ratings)
     other = np.where(ratings == 1, 4, 1)
-    twice = CollaborativeOrdinalGP(max_iter=2).fit(
-        [*raters, *raters], [*items, *items], [*other, *ratings]
-    )
-    assert_allclose(twice.predict_proba(raters, items), once.predict_proba(raters, items))
+    three = ([*raters] * 3, [*items] * 3, [*other, *ratings, *ratings])
+    options = {"likelihood": likelihood, "max_iter": 3, "tol": 1e-2}
+    model = CollaborativeOrdinalGP(**options).fit(*three)
+    assert sum(len(rater.index) for rater in model._result.raters) == 3 * len(raters)
+    assert_array_equal(model._result.counts, np.bincount(three[2])[1:])
+    # The order of ratings, first or last, makes no difference.
+    turned = CollaborativeOrdinalGP(**options).fit(*(column[::-1] for column in three))
+    ours, theirs = (each.predict_proba(raters, items) for each in (model, turned))
+    assert_allclose(ours, theirs, atol=1e-6)
+    model.save(tmp_path / "model.ogp")
+    assert_array_equal(load(tmp_path / "model.ogp").predict_proba(raters, items), ours)
+
+
+def test_an_added_rater_may_repeat_itself():
+    raters, items, ratings, _ = simulate(6, 6)
+    model = CollaborativeOrdinalGP(max_iter=2, tol=1.0).fit(raters, items, ratings)
+    once = model.add_rater([items[0]], [4])
+    often = model.add_rater([items[0]] * 4, [4] * 4)
+    sd = [np.sqrt(model.latent_mean_and_variance([who], [items[0]])[1][0]) for who in (once, often)]
+    assert sd[1] < 0.8 * sd[0]
 
 
 def test_levels_may_be_half_stars_names_or_partly_unused():
@@ -459,7 +507,6 @@ def ids(fields, name):
         (put("begins", lambda a: a[::-1]), "ids, begins, gaps, levels"),
         (put("begins", lambda a: a + 1), "ids, begins, gaps, levels"),
         (put("begins", lambda a: a[:-1]), "ids, begins, gaps, levels"),
-        (put("index", np.zeros_like), "several ratings of one item"),
         (put("index", lambda a: a + 100), "index must lie from 0 to below 6"),
         (put("codes", lambda a: a + 100), "codes must lie from 0 to below 4"),
         (put("tau", lambda a: -1 - a), "tau must lie from 0.0"),

@@ -11,6 +11,7 @@ from ordinalgp import (
     LeastSquaresOrdinalClassifier,
     OrdinalGPClassifier,
     OrdinalSVC,
+    PreferenceGP,
     SequentialOrdinalGP,
     StackedOrdinalGP,
 )
@@ -225,3 +226,37 @@ def test_raters():
 def test_generators(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+NO_INPUTS = {
+    "infinite and missing": ([[1.0], [np.inf], [None]], [0, 1, 2], "Input X contains (NaN|inf)"),
+    "one row of these": ([1, np.inf, None], [0, 1, 2], "Expected 2D array, got 1D array"),
+    "infinite": ([[1.0], [np.inf], [2.0]], [0, 1, 2], "Input X contains infinity"),
+    "no rows": (np.empty((0, 2)), [], r"Found array with 0 sample\(s\)"),
+    "no columns": (np.empty((3, 0)), [0, 1, 2], r"Found array with 0 feature\(s\)"),
+    "words": ([["a"], ["b"], ["c"]], [0, 1, 2], "could not convert string to float"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_INPUTS)
+def test_what_is_no_table_of_numbers_is_refused(model, kind):
+    rows, labels, message = NO_INPUTS[kind]
+    with pytest.raises(ValueError, match=message):
+        model.fit(rows, labels)
+    model.fit(X[:, :1], Y)
+    with pytest.raises(ValueError, match=message):
+        model.predict(rows)
+
+
+def test_time_stamps_are_no_levels(model):
+    stamps = 1_600_000_000 + 60 * np.arange(60)
+    with pytest.raises(ValueError, match=r"y has 60 different values.*cut_levels\(y, 5\)"):
+        model.fit(np.arange(60.0)[:, None], stamps)
+
+
+def test_time_stamps_are_no_ratings():
+    stamps = 1_600_000_000 + 60 * np.arange(60)
+    with pytest.raises(ValueError, match="ratings has 60 different values"):
+        CollaborativeOrdinalGP().fit(np.arange(60) % 3, np.arange(60) % 20, stamps)
+    with pytest.raises(ValueError, match="outcomes must be among"):
+        PreferenceGP().fit(X, np.arange(40).reshape(20, 2), stamps[:20])

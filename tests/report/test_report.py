@@ -260,7 +260,9 @@ def test_a_search_that_failed_is_announced():
     columns = {"x": [1.0, 2, 3, 4, 5, 6]}
     loose = TableModel(OrdinalGPClassifier(), kernel="rbf").fit(columns, [1, 1, 2, 2, 3, 3])
     loose.classifier_.converged_ = False
-    assert "did not converge" in report_html(loose)
+    html = report_html(loose)
+    assert "did not converge" in html
+    assert "fit again without columns that say little" in html
 
 
 def test_the_command_writes_the_same_page(model, html, tmp_path, monkeypatch, capsys):

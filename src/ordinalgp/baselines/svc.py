@@ -5,7 +5,6 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray
 from ordinalgp.baselines.cuts import CutClassifier, CutModel, LevelRows, kernel_expansion
@@ -14,7 +13,7 @@ from ordinalgp.models.base import Fitted, learn_further
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
-from ordinalgp.validation.options import check_number, check_option, check_whole
+from ordinalgp.validation.options import check_number, check_option, check_whole, fit_generator
 
 _CONSTRAINTS = ("implicit", "explicit", "fixed_margin")
 _ZERO_SHARE = 1e-6  # of its cost, below which a multiplier is zero
@@ -225,7 +224,8 @@ class IncrementalOrdinalSVC(OrdinalSVC):
     tol : float, default=1e-8
         Largest relative gap between the objective and its lower bound.
     random_state : int, RandomState instance or None, default=None
-        Seed of the first rows; the result does not depend on it.
+        Seed of the first rows; the result does not depend on it, but for rounding. None
+        is a fixed seed: two fits of the same rows are equal.
 
     Attributes
     ----------
@@ -314,7 +314,7 @@ class IncrementalOrdinalSVC(OrdinalSVC):
         check_whole("chunk_size", self.chunk_size, least=1)
 
     def _solve(self, data: LevelRows) -> IncrementalModel:
-        rng = check_random_state(self.random_state)
+        rng = fit_generator(self.random_state)
         return self._grow(data, rng.permutation(len(data.rows.codes))[: self.chunk_size], rng)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -347,7 +347,7 @@ class IncrementalOrdinalSVC(OrdinalSVC):
         rows, _ = extended_rows(model.rows, X, codes, weights, model.kernel, seen)
         support = np.flatnonzero(np.isin(rows.first_row, model.support)[rows.latent])
         new = np.flatnonzero(rows.first_row[rows.latent] >= seen)
-        rng = check_random_state(self.random_state)
+        rng = fit_generator(self.random_state)
         some = rng.permutation(new)[: self.chunk_size]
         data = LevelRows(rows, seen + len(X), model.kernel, len(self.categories_))
         grown = self._grow(data, np.union1d(support, some), rng)

@@ -55,6 +55,10 @@ def names(text: str) -> Any:
     return Option(metavar="NAME,...", help=text)
 
 
+NOT_CONVERGED = (
+    "The model can be used, but a better one may exist. Leave out columns that say little "
+    "(--drop), or choose a kernel with fewer length scales (--kernel rbf) or another --model."
+)
 _ON_BAD_ROWS = "Rows with unreadable cells: stop and name them, or skip and count them."
 OnBadRows = Annotated[str, one_of(("error", "skip"), _ON_BAD_ROWS)]
 
@@ -183,6 +187,8 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         noise = summary["noise"]  # none where every step has its own
         told = "" if noise is None else f" Noise sd {noise:.3f}."
         out.print(f"\nLog evidence {evidence:.3f}, {outcome}.{told}")
+        if not summary["converged"]:
+            out.print(NOT_CONVERGED)
     if summary["leave_one_out"]:
         out.print("\nLeave-one-out scores (lower is better):\n")
         print_scores(summary["leave_one_out"])

@@ -106,10 +106,12 @@ class CollaborativeOrdinalGP(BaseEstimator):
 
     Notes
     -----
-    If a rater rated an item several times, the last rating counts. Latent scale, noise and
-    thresholds share one unit; the typical rater's noise is 1. In CGPR of [Yu06]_ all users have
-    one noise variance; here every rater has its own, drawn to a common one by
-    ``rater_smoothing``.
+    If a rater rated an item several times, all of the ratings count: they are observations of one
+    latent value, each with noise of its own. Latent scale, noise and thresholds share one unit; the
+    typical rater's noise is 1. In CGPR of [Yu06]_ all users have one noise variance; here every
+    rater has its own, drawn to a common one by ``rater_smoothing``.
+
+    Nothing is drawn at random: two fits of the same ratings are equal.
 
     References
     ----------
@@ -249,7 +251,9 @@ class CollaborativeOrdinalGP(BaseEstimator):
             )
         if found.n_failed:
             warn_user(
-                f"EP did not converge for {found.n_failed} of {len(start.raters)} raters.",
+                f"EP did not converge for {found.n_failed} of {len(start.raters)} raters: their "
+                "predictions are rough. Raise rater_smoothing, which keeps noise from vanishing, "
+                "or lower max_iter.",
                 ConvergenceWarning,
             )
         return found

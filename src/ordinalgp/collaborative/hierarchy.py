@@ -16,6 +16,7 @@ G is twice the slope of the log evidence in K: EM climbs along it, measured by K
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from itertools import islice
 from typing import Annotated, Any, Self
 
@@ -30,7 +31,7 @@ from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
 from ordinalgp.core.linalg import Triangle, lower_factor
 from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
 from ordinalgp.core.problem import Approximation, Problem, Start, match
-from ordinalgp.core.projections import Identity
+from ordinalgp.core.projections import Identity, RowSelection
 from ordinalgp.core.variational_bound import bound_value
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, Report, silent
@@ -224,15 +225,24 @@ class Rater:
     """Rated items, their ratings, the rater's likelihood, and its sites once they are found."""
 
     index: IntArray
+    """item of each rating, (n,); an item that was rated twice is there twice"""
     y: Any
     likelihood: Any
     sites: Sites | None = None
 
+    @cached_property
+    def items(self) -> IntArray:
+        """Items that were rated, each once, in order."""
+        return np.unique(self.index)
+
     def problem(self, prior: Prior) -> Problem:
-        """The rater's inference problem, in the space of its own ratings."""
-        own, n = self.index, len(self.index)
+        """The rater's inference problem: latent values of its items, seen by its ratings."""
+        own, n = self.items, len(self.index)
         K, mean = prior.covariance[np.ix_(own, own)], prior.mean[own]
-        return Problem(K, Identity(n), self.y, self.likelihood, np.ones(n), mean)
+        seen = RowSelection(np.searchsorted(own, self.index), len(own))
+        same = np.array_equal(own, self.index)
+        projection = Identity(n) if same else seen
+        return Problem(K, projection, self.y, self.likelihood, np.ones(n), mean)
 
     def posterior(self, prior: Prior) -> Posterior:
         """Posterior of the rated items under the sites found before."""
@@ -272,7 +282,7 @@ def infer_rater(
     """E-step of one rater; inference stops when no site moves further than ``site_tol``."""
     problem = rater.problem(prior)
     sites = shared.first_sites(problem, rater.sites)
-    start = None if sites is None else Start(sites, np.zeros(len(sites.tau)))
+    start = None if sites is None else Start(sites, np.zeros(len(problem.K)))
     return problem, infer(problem, smoothing="cavity", start=start, tol=site_tol)
 
 
@@ -285,8 +295,8 @@ def _group_expectation(
         problem, found = infer_rater(prior, rater, shared, site_tol)
         weights = found.posterior.weights
         slope = LowRankMinusMatrix.of(found.posterior.upper_inverse(), weights).full()
-        sums.weights[rater.index] += weights
-        sums.slope[np.ix_(rater.index, rater.index)] += slope
+        sums.weights[rater.items] += weights
+        sums.slope[np.ix_(rater.items, rater.items)] += slope
         sums.value += ep_value(problem, found)
         sums.bound += bound_value(problem, found)
         sums.n_failed += not found.converged

@@ -129,8 +129,6 @@ class RatingsRecord(CommonParts):
     def _rater(self, j: int) -> hierarchy.Rater:
         own, link = slice(*self.begins[j : j + 2]), self.shared.center
         index, sites = self.index[own], Sites(self.tau[own], self.nu[own])
-        if len(np.unique(index)) < len(index):
-            raise ValueError(f"rater {j} has several ratings of one item")
         if isinstance(link, OrdinalProbit):
             link = replace(link, first=float(self.first[j]), gaps=self.gaps[j])
         link = replace(link, noise=float(self.noise[j]))
@@ -176,7 +174,7 @@ class RatingsModel(CommonParts):
         for j in np.unique(by):
             pairs, rater = np.flatnonzero(by == j), self.raters[j]
             if len(rater.index):
-                cross = item_cross[np.ix_(where[pairs], rater.index)]
+                cross = item_cross[np.ix_(where[pairs], rater.items)]
                 found = rater.posterior(self.prior).predict(cross, var[pairs])
                 mean[pairs] += found.mean
                 var[pairs] = found.var

@@ -111,12 +111,6 @@ def check_known(wanted: Sequence[Hashable], places: IntArray, what: str, remedy:
         raise ValueError(f"Unknown {what} {first} ({len(unknown)} such rows). {remedy}")
 
 
-def last_of_each(*columns: list[int]) -> IntArray:
-    """Rows to keep, in order: the last of those with the same entries in all columns."""
-    last = {key: row for row, key in enumerate(zip(*columns, strict=True))}
-    return np.sort(np.fromiter(last.values(), dtype=np.intp, count=len(last)))
-
-
 def numeric_levels(categories: NDArray[Any]) -> FloatArray:
     """Levels as numbers: their own values, or ranks 0, 1, ... of names."""
     numeric = categories.dtype.kind in "biuf"
@@ -125,7 +119,7 @@ def numeric_levels(categories: NDArray[Any]) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """Ratings without repetitions, as places of raters, items and levels."""
+    """Ratings, as places of raters, items and levels; a rater may rate an item several times."""
 
     rater_ids: Ids
     item_ids: Ids
@@ -150,9 +144,7 @@ class Ratings:
         remedy = "Give item_features, or the kernel matrix, a row for every rated item."
         rater_ids, index = Ids.of(who), item_ids.known(what, "item", remedy)
         by = rater_ids.places(who)
-        kept = last_of_each(by.tolist(), index.tolist())
-        codes = levels.codes[kept]
-        return cls(rater_ids, item_ids, levels, by[kept], index[kept], codes), given
+        return cls(rater_ids, item_ids, levels, by, index, levels.codes), given
 
     @property
     def values(self) -> FloatArray:
@@ -178,10 +170,11 @@ class Ratings:
         return None if given is None else covariance, covariance.matrix()
 
     def table(self) -> FloatArray:
-        """Ratings as a table, items x raters, with NaN for gaps."""
-        table = np.full((len(self.item_ids), len(self.rater_ids)), np.nan)
-        table[self.index, self.by] = self.values
-        return table
+        """Ratings as a table, items x raters, with means of repeated ones and NaN for gaps."""
+        total, number = np.zeros((2, len(self.item_ids), len(self.rater_ids)))
+        np.add.at(total, (self.index, self.by), self.values)
+        np.add.at(number, (self.index, self.by), 1.0)
+        return np.where(number > 0, total / np.maximum(number, 1.0), np.nan)
 
 
 # ------------------------------------------------------------------------------- items
@@ -217,8 +210,7 @@ def read_own_ratings(
     check_known(what, index, "item", "Leave it out, or fit again with this item.")
     shown = ", ".join(map(repr, categories.tolist()))
     check_known(given.tolist(), codes, "level", f"Levels are {shown}.")
-    kept = last_of_each(index.tolist())
-    return index[kept], codes[kept]
+    return index, codes
 
 
 def is_matrix(kernel: Any) -> bool:

@@ -85,7 +85,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     n_jobs : int, default=None
         Number of restarts or chunks processed in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts.
+        Seed of the random starts, and above 2,000 rows of the samples of rows. None
+        is a fixed seed: two fits of the same rows are equal.
     verbose : int, default=0
         1 prints every search and, with many rows, every pass with its rows per second. 2 also
         prints every evaluation. Both print on the error stream.
@@ -106,7 +107,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
     evidence_path_ : ndarray
         The objective at every evaluation of the winning search.
     converged_ : bool
-        Whether both the inference and the search converged.
+        Whether both the inference and the search converged. If not, fit again with
+        ``kernel=model.kernel_``, which continues the search, or with fewer length scales.
     n_iter_ : int
         Sweeps or Newton steps of the final inference; with many rows, passes over all of them.
     inducing_points_ : ndarray of shape (m, n_features)

@@ -66,7 +66,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     n_jobs : int, default=None
         Number of searches run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts.
+        Seed of the random starts. None
+        is a fixed seed: two fits of the same rows are equal.
     verbose : int, default=0
         1 reports every search, 2 every evaluation, on the error stream.
 
@@ -89,7 +90,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         Sum of the log probabilities, plus the log density of the ``hyperprior``, at every
         evaluation of the winning search.
     converged_ : bool
-        Whether the search converged.
+        Whether the search converged. If not, fit again with
+        ``kernel=model.kernel_``, which continues the search, or with fewer length scales.
     n_iter_ : int
         Evaluations of the winning search.
     categories_ : ndarray

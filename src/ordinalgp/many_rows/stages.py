@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ordinalgp._typing import FloatArray
@@ -32,6 +31,7 @@ from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.exact import GPOptions, SearchSummary
 from ordinalgp.runtime.threads import one_thread
 from ordinalgp.runtime.warning import warn_user
+from ordinalgp.validation.options import fit_generator
 
 
 def requested_points(inducing: Any, X: Any, settings: ManyRowsSettings) -> Any:
@@ -128,7 +128,7 @@ class Stages:
             if saved:
                 task, start = self._from_checkpoint(saved)
             else:
-                rng = check_random_state(self.options.search.random_state)
+                rng = fit_generator(self.options.search.random_state)
                 # Read once, then drawn from.
                 pool = ArrayRows(self.rows.sample(self.settings.pool_rows, rng))
                 with one_thread():  # 5 s where two threads, waiting for each other, took 16

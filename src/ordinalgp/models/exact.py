@@ -7,7 +7,6 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
@@ -65,7 +64,7 @@ class SearchOptions(Search):
     def starts(self, task: Any, *, default: bool) -> list[FloatArray]:
         """The first start, for the default kernel to the scale of the inputs, and random ones."""
         first = rescaled_start(task) if default else task.theta
-        rng = check_random_state(self.random_state)
+        rng = options.fit_generator(self.random_state)
         return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts)]
 
     def maximise(self, task: Task, steps: int = 200, *, default: bool) -> tuple[Task, SearchResult]:

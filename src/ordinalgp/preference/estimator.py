@@ -55,7 +55,7 @@ from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThre
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.validation.labels import class_positions, label_values, levels_agree
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import check_number, check_option, check_whole
+from ordinalgp.validation.options import check_number, check_option, check_whole, fit_generator
 
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
@@ -151,7 +151,8 @@ class PreferenceGP(BaseEstimator):
     n_jobs : int, default=None
         Number of restarts run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts, the samples of :meth:`rank` and the random pairs.
+        Seed of the random starts, the samples of :meth:`rank` and the random pairs. None is a
+        fixed seed for the first two: two fits and rankings of the same rows are equal.
     verbose : int, default=0
         1 reports every search, 2 every evaluation, on the error stream.
 
@@ -647,12 +648,12 @@ class PreferenceGP(BaseEstimator):
         -------
         Ranking
             Arrays with the best item first. The probability of being best is the share of 10,000
-            draws from the joint posterior in which the item is on top, with its standard error;
-            ``random_state`` makes it repeatable.
+            draws from the joint posterior in which the item is on top, with its standard error.
+            Equal ``random_state`` gives equal samples.
         """
         check_is_fitted(self)
         rows = self._check_inputs(X, reset=False)
-        found, draws = utilities(self._result.model, rows, check_random_state(self.random_state))
+        found, draws = utilities(self._result.model, rows, fit_generator(self.random_state))
         mean, sd = found.mean, np.sqrt(found.var)
         best, error = best_probabilities(draws, len(mean), reporter(self.verbose))
         order = np.argsort(-mean, kind="stable")

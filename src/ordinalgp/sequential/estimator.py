@@ -76,7 +76,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
     n_jobs : int, default=None
         Number of steps fitted in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random starts.
+        Seed of the random starts, and above 2,000 rows of the samples of rows. None
+        is a fixed seed: two fits of the same rows are equal.
     verbose : int, default=0
         1 prints every step and search, 2 also every evaluation, on the error stream.
 
@@ -89,7 +90,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
     log_marginal_likelihood_value_ : float
         Log evidence, the sum over the steps; with ``hyperprior`` its log density is included.
     converged_ : bool
-        Whether inference and search converged in every step.
+        Whether inference and search converged in every step. If not, raise ``max_sweeps``, or use
+        a kernel with fewer length scales.
     n_iter_ : int
         Largest number of sweeps or Newton steps in the final inference of a step.
     categories_ : ndarray

@@ -5,7 +5,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.gaussian import Moments
@@ -144,7 +143,8 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
     n_jobs : int, default=None
         Number of widths tried in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed that draws the first rows, the candidates and the rows that choose the width.
+        Seed that draws the first rows, the candidates and the rows that choose the width. None
+        is a fixed seed: two fits of the same rows are equal.
     verbose : int, default=0
         1 reports the result of the search for a width and of the training, 2 every step of both;
         all on the error stream.
@@ -288,7 +288,7 @@ class SparseBayesOrdinalClassifier(OrdinalClassifier):
         most = _MOST_BASIS if self.max_basis is None else self.max_basis
         memory = check_bytes("memory_limit", self.memory_limit)
         limits = training.TrainingLimits(self.tol, self.max_iter, most, memory)
-        rng, report = check_random_state(self.random_state), reporter(self.verbose)
+        rng, report = options.fit_generator(self.random_state), reporter(self.verbose)
         return WidthSearch(self.width_settings, limits, rng, self.n_jobs, report)
 
     # ------------------------------------------------------------------------ fitting

@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from ordinalgp._typing import IntArray
 from ordinalgp.models.base import Fitted, OrdinalClassifier
@@ -13,7 +12,7 @@ from ordinalgp.stacking.default_models import VIEWS, default_models
 from ordinalgp.stacking.inputs import Inputs
 from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.training import Rows, StackingSettings, Training
-from ordinalgp.validation.options import check_number
+from ordinalgp.validation.options import check_number, fit_generator
 
 
 @saved_as("estimator.stacked")
@@ -51,7 +50,8 @@ class StackedOrdinalGP(OrdinalClassifier):
     n_jobs : int, default=None
         Number of models fitted in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
-        Seed of the subsets of rows, and of models without a seed of their own.
+        Seed of the subsets of rows above 600 rows, and of models without a seed of their own. None
+        is a fixed seed: two fits of the same rows are equal.
     verbose : int, default=0
         1 prints every fitted model, and the weights, on the error stream.
 
@@ -153,7 +153,7 @@ class StackedOrdinalGP(OrdinalClassifier):
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         X, levels, weights = self._check_rows(X, y, sample_weight)
         rows = Rows(X, levels.codes, weights, levels.categories)
-        rng, report = check_random_state(self.random_state), reporter(self.verbose)
+        rng, report = fit_generator(self.random_state), reporter(self.verbose)
         options = float(self.shrinkage), self.n_jobs, rng, report, self._settings
         if self.models is None:
             inputs, groups = Inputs.learn(X, weights), self._groups(X.shape[1])

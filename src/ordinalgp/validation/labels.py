@@ -59,7 +59,7 @@ def encode_levels(y: Any, categories: Any = None, *, name: str = "y") -> Levels:
 def _with_positions(categories: NDArray[Any], classes: NDArray[Any], name: str) -> NDArray[Any]:
     """``categories``, or the places of its levels among sorted labels if ``classes`` are those.
 
-    scikit-learn's ``cross_val_predict``, bagging, voting and stacking replace labels by their places
+    ``cross_val_predict`` of scikit-learn, bagging, voting and stacking replace labels by places
     among all sorted labels before they call ``fit``. A highest place of r - 1 shows that none of
     the r levels was missing, so that places can be turned into ranks.
     """

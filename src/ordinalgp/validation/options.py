@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel, Kernel
+from sklearn.utils import check_random_state
+
+_DEFAULT_SEED = 0
 
 
 def check_kernel(kernel: Any) -> None:
@@ -54,6 +57,11 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
     check_number(name, value, least=least)
     if not isinstance(value, int | np.integer):
         raise ValueError(f"{name} must be a whole number, but is {value!r}.")
+
+
+def fit_generator(random_state: Any) -> np.random.RandomState:
+    """Random numbers of a fit; None is one fixed seed, so that fits of equal rows are equal."""
+    return check_random_state(_DEFAULT_SEED if random_state is None else random_state)
 
 
 def check_limit(name: str, value: Any) -> None:
