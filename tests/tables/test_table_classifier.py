@@ -25,7 +25,12 @@ from sklearn.utils.estimator_checks import (
 from tests.table_cases import LEVELS, encoded, school
 
 import ordinalgp
-from ordinalgp import OrdinalGPClassifier, StackedOrdinalGP
+from ordinalgp import (
+    OrdinalGPClassifier,
+    SparseBayesOrdinalClassifier,
+    StackedOrdinalGP,
+    plots,
+)
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput
 
@@ -470,3 +475,100 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     assert_array_equal(model.predict_proba(X), before)
     with pytest.raises(BadInput, match="no rows"):
         model.predict(X[:0])
+
+
+# --------------------------------------------------------------------------------- plots
+
+
+@pytest.fixture
+def axes():
+    pytest.importorskip("matplotlib").use("agg")
+    from ordinalgp.plots.base import file_axes
+
+    return file_axes
+
+
+DISPLAYS = {
+    "calibration": lambda m, X, y, **o: plots.CalibrationDisplay.from_estimator(m, X, y, **o),
+    "confusion": lambda m, X, y, **o: plots.ConfusionDisplay.from_estimator(m, X, y, **o),
+    "intervals": lambda m, X, y, **o: plots.IntervalDisplay.from_estimator(m, X, y, **o),
+    "effects": lambda m, X, y, **o: plots.EffectDisplay.from_estimator(m, X, resolution=5, **o),
+    "latent": lambda m, X, y, **o: plots.LatentDisplay.from_estimator(m, X, y, **o),
+    "posterior": lambda m, X, y, **o: plots.PosteriorDisplay.from_estimator(
+        m, X, y, feature="sleep", **o
+    ),
+    "contour": lambda m, X, y, **o: plots.ContourDisplay.from_estimator(
+        m, X, y, features=("hours", "sleep"), resolution=10, **o
+    ),
+    "relevance": lambda m, X, y, **o: plots.RelevanceDisplay.from_estimator(m, X, **o),
+    "evidence": lambda m, X, y, **o: plots.EvidenceDisplay.from_estimator(m, **o),
+}
+
+
+@pytest.fixture(scope="module")
+def half():
+    """A model of half of the rows, which lack some values; the other half; and its levels."""
+    X, y = frame()
+    first = X["home town"] != "Ulm"
+    first &= np.arange(48) < 30
+    classifier = OrdinalGPClassifier(max_sweeps=20)
+    model = TableModel(classifier, kernel="ard").fit(X[first], y[first])
+    return model, X[~first], y[~first]
+
+
+@pytest.mark.filterwarnings(f"ignore:{NEW}:UserWarning")
+@pytest.mark.parametrize("form", ["pandas", "convert_dtypes", "arrow types", "polars"])
+@pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
+def test_displays_of_tables_with_gaps_and_new_values(draw, form, half, axes):
+    model, X, y = half
+    if form == "convert_dtypes":
+        X = X.convert_dtypes()
+    if form == "arrow types":
+        X = X.convert_dtypes(dtype_backend="pyarrow")
+    if form == "polars":
+        X = pl.DataFrame({name: [None if v != v else v for v in X[name]] for name in X.columns})
+    ax = axes()
+    draw(model, X, y, ax=ax)
+    ax.figure.draw_without_rendering()
+
+
+def test_slices_of_a_table_are_those_of_the_model(half, axes):
+    """Other columns are at their medians and most frequent values; rows with gaps are left out."""
+    model, X, y = half
+    options = {"features": ("sleep", "hours"), "resolution": 4, "ax": axes()}
+    with pytest.warns(UserWarning, match=NEW):
+        shown = plots.ContourDisplay.from_estimator(model, X, y, **options)
+    cells = {
+        "hours": shown.x1.ravel(),
+        "sleep": shown.x0.ravel(),
+        "tutor": [model.encoder_.columns[2].frequent] * 16,
+        "home town": [model.encoder_.columns[3].frequent] * 16,
+        "size": [model.encoder_.columns[4].typical] * 16,
+    }
+    mean, _ = model.latent_mean_and_variance(cells)
+    assert_array_equal(shown.mean.ravel(), mean)
+    known = ~X["hours"].isna()
+    assert_allclose(shown.points, X.loc[known, ["sleep", "hours"]], rtol=1e-11)
+    assert_array_equal(shown.codes, y[known] - 1)
+    with (
+        pytest.warns(UserWarning, match=NEW),
+        pytest.raises(ValueError, match=r"'tutor' has none\. Choose from hours, sleep"),
+    ):
+        plots.PosteriorDisplay.from_estimator(model, X, y, feature="tutor")
+
+
+def test_relevance_is_shown_by_column(half, axes):
+    model, X, _ = half
+    with pytest.warns(UserWarning, match=NEW):
+        shown = plots.RelevanceDisplay.from_estimator(model, X, ax=axes())
+    assert shown.names == list(X.columns)
+    assert_allclose(shown.shares.sum(), 1)
+
+
+def test_relevance_vectors_are_shown_in_the_units_of_the_table(axes):
+    X, y = frame()
+    classifier = SparseBayesOrdinalClassifier("gaussian", random_state=0)
+    model = TableModel(classifier).fit(X, y)
+    options = {"features": ("sleep", "hours"), "resolution": 5, "ax": axes()}
+    shown = plots.RelevanceVectorsDisplay.from_estimator(model, X, y, **options)
+    assert np.isin(shown.vectors[:, 0].round(6), X["sleep"].to_numpy().round(6)).all()
