@@ -1,10 +1,14 @@
 """``TableModel`` as a classifier of scikit-learn, on frames with gaps, rare and new values."""
 
+import datetime as dt
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 import sklearn
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
@@ -572,3 +576,52 @@ def test_relevance_vectors_are_shown_in_the_units_of_the_table(axes):
     options = {"features": ("sleep", "hours"), "resolution": 5, "ax": axes()}
     shown = plots.RelevanceVectorsDisplay.from_estimator(model, X, y, **options)
     assert np.isin(shown.vectors[:, 0].round(6), X["sleep"].to_numpy().round(6)).all()
+
+
+# --------------------------------------------------------------------------- any columns
+
+N = 12
+COLUMNS = {
+    "numbers": st.one_of(st.none(), st.floats(), st.sampled_from([1e308, -1e308, 5e-324, 1, 2])),
+    "texts": st.sampled_from(["a", "b", " ", "NA", "1", "2.5", "é", None, "inf"]),
+    "flags": st.sampled_from([True, False, None]),
+    "dates": st.dates(dt.date(1700, 1, 1), dt.date(2200, 1, 1)),
+    "anything": st.one_of(st.none(), st.text(max_size=3), st.integers(), st.booleans()),
+}
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    columns=st.lists(
+        st.sampled_from(sorted(COLUMNS)).flatmap(
+            lambda kind: st.lists(COLUMNS[kind], min_size=N, max_size=N)
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    form=st.sampled_from(["pandas", "convert_dtypes", "arrow types", "categories"]),
+    weights=st.sampled_from([None, [0, 1, 2] * 4]),
+)
+def test_any_columns_give_an_answer_or_a_reason(columns, form, weights):
+    """The same answer for a frame as for a dict of its columns."""
+    plain = {f"c{i}": cells for i, cells in enumerate(columns)}
+    X = pd.DataFrame(plain)
+    if form == "convert_dtypes":
+        X = X.convert_dtypes()
+    if form == "arrow types":
+        try:
+            X = X.convert_dtypes(dtype_backend="pyarrow")
+        except (pa.ArrowException, OverflowError):
+            return  # no frame
+    if form == "categories":
+        X = X.astype("category")
+    try:
+        model = quick().fit(X, np.arange(N) % 3, weights)
+    except BadInput as refused:
+        event(str(refused)[:30])
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", NEW)  # in rows of weight zero
+        p = model.predict_proba(X)
+        assert_allclose(p.sum(axis=1), 1)
+        assert_array_equal(model.predict_proba(plain), p)
