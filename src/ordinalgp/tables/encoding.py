@@ -448,14 +448,16 @@ def _mean_and_deviation(values: FloatArray, counts: FloatArray) -> tuple[float, 
     away = small - mean
     fine = np.frexp(np.abs(away).max())[1]
     deviation = math.sqrt(np.average(np.ldexp(away, -fine) ** 2, weights=counts))
-    return float(np.ldexp(mean, size)), float(np.ldexp(deviation, size + fine))
+    # The smallest number of all, where the deviation is smaller still.
+    return float(np.ldexp(mean, size)), float(np.ldexp(deviation, size + fine)) or math.ulp(0.0)
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """Median of ascending values; a weight of two has the effect of the value twice."""
     total = np.cumsum(weights)
     lower, upper = (np.searchsorted(total, total[-1] / 2, side) for side in ("left", "right"))
-    return float(values[lower] / 2 + values[min(upper, len(values) - 1)] / 2)
+    low, high = float(values[lower]), float(values[min(upper, len(values) - 1)])
+    return low if low == high else low / 2 + high / 2  # their sum may be infinite
 
 
 def _not_a_number(value: Any) -> str:
