@@ -63,9 +63,9 @@ def test_the_mixture_knows_the_columns():
     table, y = survey(n=20)
     model = TableModel(StackedOrdinalGP(random_state=0)).fit(table, y)
     assert_array_equal(model.classifier_.feature_groups, model.encoder_.owner)
-    assert all(each.n_features_in_ == 8 for each in model.classifier_.models_.values())
+    assert all(each.n_features_in_ == 10 for each in model.classifier_.models_.values())
     # Columns or models of one's own are kept.
-    own = list(range(8))
+    own = list(range(10))
     kept = TableModel(StackedOrdinalGP(feature_groups=own, random_state=0)).fit(table, y)
     assert kept.classifier_.feature_groups == own
     models = {"smooth": OrdinalGPClassifier(optimizer=None)}

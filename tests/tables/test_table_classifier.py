@@ -238,6 +238,18 @@ def test_a_new_value_is_equally_far_from_all_known_ones():
     assert_allclose(distances, 2 * (1 - np.eye(4)))
 
 
+def test_a_new_value_is_equally_far_to_the_kernel_of_columns():
+    X, y = frame()
+    model = TableModel(kernel="ard").fit(X, y)
+    towns = sorted(set(X["home town"]))
+    rows = pd.DataFrame({name: X[name].iloc[[0] * 5].tolist() for name in X.columns})
+    rows["home town"] = [*towns, "Bonn"]
+    with pytest.warns(UserWarning, match=NEW):
+        K = model.classifier_.kernel_(model.encode(rows))
+    off = K[~np.eye(5, dtype=bool)]
+    assert_allclose(off, off[0], rtol=1e-12)
+
+
 def test_new_values_predict_between_the_known_ones():
     """Of two opposite groups a third is predicted as neither: by the share of each level."""
     town = np.repeat(["a", "b"], 20)
@@ -388,6 +400,16 @@ def test_cross_validation(form, using_new_values):
         truth = OrdinalGPClassifier(optimizer=None).fit(encoded(seen), y[train])
         assert_allclose(p[test], truth.predict_proba(encoded(new, train=seen)), rtol=1e-6)
         assert score == truth.score(encoded(new, train=seen), y[test])
+
+
+def test_cross_validated_probabilities_keep_the_order_of_named_levels():
+    """scikit-learn replaces words by their places in the alphabet there."""
+    X, y = frame()
+    X, words = X[["hours", "tutor"]], np.array(LEVELS)[y - 1]
+    truth = cross_val_predict(quick(), X, y, cv=3, method="predict_proba")
+    with pytest.warns(UserWarning, match="places of the sorted labels"):
+        found = cross_val_predict(quick(categories=LEVELS), X, words, cv=3, method="predict_proba")
+    assert_allclose(found, truth[:, [1, 2, 0]], rtol=1e-9)
 
 
 def test_searches_and_pipelines(using_new_values):
