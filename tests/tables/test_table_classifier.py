@@ -1,10 +1,14 @@
 """``TableModel`` as a classifier of scikit-learn, on frames with gaps, rare and new values."""
 
+import datetime as dt
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 import sklearn
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
@@ -25,7 +29,12 @@ from sklearn.utils.estimator_checks import (
 from tests.table_cases import LEVELS, encoded, school
 
 import ordinalgp
-from ordinalgp import OrdinalGPClassifier, StackedOrdinalGP
+from ordinalgp import (
+    OrdinalGPClassifier,
+    SparseBayesOrdinalClassifier,
+    StackedOrdinalGP,
+    plots,
+)
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput
 
@@ -229,6 +238,18 @@ def test_a_new_value_is_equally_far_from_all_known_ones():
     assert_allclose(distances, 2 * (1 - np.eye(4)))
 
 
+def test_a_new_value_is_equally_far_to_the_kernel_of_columns():
+    X, y = frame()
+    model = TableModel(kernel="ard").fit(X, y)
+    towns = sorted(set(X["home town"]))
+    rows = pd.DataFrame({name: X[name].iloc[[0] * 5].tolist() for name in X.columns})
+    rows["home town"] = [*towns, "Bonn"]
+    with pytest.warns(UserWarning, match=NEW):
+        K = model.classifier_.kernel_(model.encode(rows))
+    off = K[~np.eye(5, dtype=bool)]
+    assert_allclose(off, off[0], rtol=1e-12)
+
+
 def test_new_values_predict_between_the_known_ones():
     """Of two opposite groups a third is predicted as neither: by the share of each level."""
     town = np.repeat(["a", "b"], 20)
@@ -381,6 +402,16 @@ def test_cross_validation(form, using_new_values):
         assert score == truth.score(encoded(new, train=seen), y[test])
 
 
+def test_cross_validated_probabilities_keep_the_order_of_named_levels():
+    """scikit-learn replaces words by their places in the alphabet there."""
+    X, y = frame()
+    X, words = X[["hours", "tutor"]], np.array(LEVELS)[y - 1]
+    truth = cross_val_predict(quick(), X, y, cv=3, method="predict_proba")
+    with pytest.warns(UserWarning, match="places of the sorted labels"):
+        found = cross_val_predict(quick(categories=LEVELS), X, words, cv=3, method="predict_proba")
+    assert_allclose(found, truth[:, [1, 2, 0]], rtol=1e-9)
+
+
 def test_searches_and_pipelines(using_new_values):
     X, y = frame()
     tidy = FunctionTransformer(lambda X: X.drop(columns="sleep"))
@@ -470,3 +501,149 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     assert_array_equal(model.predict_proba(X), before)
     with pytest.raises(BadInput, match="no rows"):
         model.predict(X[:0])
+
+
+# --------------------------------------------------------------------------------- plots
+
+
+@pytest.fixture
+def axes():
+    pytest.importorskip("matplotlib").use("agg")
+    from ordinalgp.plots.base import file_axes
+
+    return file_axes
+
+
+DISPLAYS = {
+    "calibration": lambda m, X, y, **o: plots.CalibrationDisplay.from_estimator(m, X, y, **o),
+    "confusion": lambda m, X, y, **o: plots.ConfusionDisplay.from_estimator(m, X, y, **o),
+    "intervals": lambda m, X, y, **o: plots.IntervalDisplay.from_estimator(m, X, y, **o),
+    "effects": lambda m, X, y, **o: plots.EffectDisplay.from_estimator(m, X, resolution=5, **o),
+    "latent": lambda m, X, y, **o: plots.LatentDisplay.from_estimator(m, X, y, **o),
+    "posterior": lambda m, X, y, **o: plots.PosteriorDisplay.from_estimator(
+        m, X, y, feature="sleep", **o
+    ),
+    "contour": lambda m, X, y, **o: plots.ContourDisplay.from_estimator(
+        m, X, y, features=("hours", "sleep"), resolution=10, **o
+    ),
+    "relevance": lambda m, X, y, **o: plots.RelevanceDisplay.from_estimator(m, X, **o),
+    "evidence": lambda m, X, y, **o: plots.EvidenceDisplay.from_estimator(m, **o),
+}
+
+
+@pytest.fixture(scope="module")
+def half():
+    """A model of half of the rows, which lack some values; the other half; and its levels."""
+    X, y = frame()
+    first = X["home town"] != "Ulm"
+    first &= np.arange(48) < 30
+    classifier = OrdinalGPClassifier(max_sweeps=20)
+    model = TableModel(classifier, kernel="ard").fit(X[first], y[first])
+    return model, X[~first], y[~first]
+
+
+@pytest.mark.filterwarnings(f"ignore:{NEW}:UserWarning")
+@pytest.mark.parametrize("form", ["pandas", "convert_dtypes", "arrow types", "polars"])
+@pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
+def test_displays_of_tables_with_gaps_and_new_values(draw, form, half, axes):
+    model, X, y = half
+    if form == "convert_dtypes":
+        X = X.convert_dtypes()
+    if form == "arrow types":
+        X = X.convert_dtypes(dtype_backend="pyarrow")
+    if form == "polars":
+        X = pl.DataFrame({name: [None if v != v else v for v in X[name]] for name in X.columns})
+    ax = axes()
+    draw(model, X, y, ax=ax)
+    ax.figure.draw_without_rendering()
+
+
+def test_slices_of_a_table_are_those_of_the_model(half, axes):
+    """Other columns are at their medians and most frequent values; rows with gaps are left out."""
+    model, X, y = half
+    options = {"features": ("sleep", "hours"), "resolution": 4, "ax": axes()}
+    with pytest.warns(UserWarning, match=NEW):
+        shown = plots.ContourDisplay.from_estimator(model, X, y, **options)
+    cells = {
+        "hours": shown.x1.ravel(),
+        "sleep": shown.x0.ravel(),
+        "tutor": [model.encoder_.columns[2].frequent] * 16,
+        "home town": [model.encoder_.columns[3].frequent] * 16,
+        "size": [model.encoder_.columns[4].typical] * 16,
+    }
+    mean, _ = model.latent_mean_and_variance(cells)
+    assert_array_equal(shown.mean.ravel(), mean)
+    known = ~X["hours"].isna()
+    assert_allclose(shown.points, X.loc[known, ["sleep", "hours"]], rtol=1e-11)
+    assert_array_equal(shown.codes, y[known] - 1)
+    with (
+        pytest.warns(UserWarning, match=NEW),
+        pytest.raises(ValueError, match=r"'tutor' has none\. Choose from hours, sleep"),
+    ):
+        plots.PosteriorDisplay.from_estimator(model, X, y, feature="tutor")
+
+
+def test_relevance_is_shown_by_column(half, axes):
+    model, X, _ = half
+    with pytest.warns(UserWarning, match=NEW):
+        shown = plots.RelevanceDisplay.from_estimator(model, X, ax=axes())
+    assert shown.names == list(X.columns)
+    assert_allclose(shown.shares.sum(), 1)
+
+
+def test_relevance_vectors_are_shown_in_the_units_of_the_table(axes):
+    X, y = frame()
+    classifier = SparseBayesOrdinalClassifier("gaussian", random_state=0)
+    model = TableModel(classifier).fit(X, y)
+    options = {"features": ("sleep", "hours"), "resolution": 5, "ax": axes()}
+    shown = plots.RelevanceVectorsDisplay.from_estimator(model, X, y, **options)
+    assert np.isin(shown.vectors[:, 0].round(6), X["sleep"].to_numpy().round(6)).all()
+
+
+# --------------------------------------------------------------------------- any columns
+
+N = 12
+COLUMNS = {
+    "numbers": st.one_of(st.none(), st.floats(), st.sampled_from([1e308, -1e308, 5e-324, 1, 2])),
+    "texts": st.sampled_from(["a", "b", " ", "NA", "1", "2.5", "é", None, "inf"]),
+    "flags": st.sampled_from([True, False, None]),
+    "dates": st.dates(dt.date(1700, 1, 1), dt.date(2200, 1, 1)),
+    "anything": st.one_of(st.none(), st.text(max_size=3), st.integers(), st.booleans()),
+}
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    columns=st.lists(
+        st.sampled_from(sorted(COLUMNS)).flatmap(
+            lambda kind: st.lists(COLUMNS[kind], min_size=N, max_size=N)
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+    form=st.sampled_from(["pandas", "convert_dtypes", "arrow types", "categories"]),
+    weights=st.sampled_from([None, [0, 1, 2] * 4]),
+)
+def test_any_columns_give_an_answer_or_a_reason(columns, form, weights):
+    """The same answer for a frame as for a dict of its columns."""
+    plain = {f"c{i}": cells for i, cells in enumerate(columns)}
+    X = pd.DataFrame(plain)
+    if form == "convert_dtypes":
+        X = X.convert_dtypes()
+    if form == "arrow types":
+        try:
+            X = X.convert_dtypes(dtype_backend="pyarrow")
+        except (pa.ArrowException, OverflowError):
+            return  # no frame
+    if form == "categories":
+        X = X.astype("category")
+    try:
+        model = quick().fit(X, np.arange(N) % 3, weights)
+    except BadInput as refused:
+        event(str(refused)[:30])
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", NEW)  # in rows of weight zero
+        p = model.predict_proba(X)
+        assert_allclose(p.sum(axis=1), 1)
+        assert_array_equal(model.predict_proba(plain), p)

@@ -219,6 +219,16 @@ def test_numbers_of_any_size_are_scaled(size):
     assert_allclose(features[:, 0], [1, -1, 1, -1])
 
 
+def test_numbers_far_from_those_of_training_stay_finite():
+    for training in ([1e308, -1e308, 1e308], [1e-300, 2e-300, 3e-300], [0.0, 5e-324, None]):
+        encoder = learn(parse_columns(as_table({"x": training}))[0])
+        values = [1.7e308, -1.7e308, *training[:2]]
+        features, _ = encoder.encode(as_table({"x": values}))
+        assert np.isfinite(features**2).all()
+        order = np.argsort(values, kind="stable")
+        assert (np.diff(features[order, 0]) >= 0).all()
+
+
 def test_columns_are_of_one_length():
     with pytest.raises(BadInput, match="of one length"):
         as_table({"a": [1], "b": [1, 2]})

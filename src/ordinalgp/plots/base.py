@@ -59,9 +59,14 @@ def last_step(estimator: Any, X: Any = None) -> tuple[Any, Any]:
     return model, X
 
 
+def classifier_of(model: Any) -> Any:
+    """The classifier inside of a model for tables; any other model itself."""
+    return model.classifier_ if hasattr(model, "encode") else model
+
+
 def span(values: FloatArray, n: int) -> FloatArray:
     """``n`` points over the range of ``values``, extended by 5 % at each end."""
-    low, high = values.min(), values.max()
+    low, high = np.nanmin(values), np.nanmax(values)
     margin = 0.05 * (high - low) or 1.0
     return np.linspace(low - margin, high + margin, n)
 

@@ -43,7 +43,7 @@ class ColumnAxis:
     @classmethod
     def of(cls, name: str, cells: Any, resolution: int) -> Self:
         """The axis over the cells of a column."""
-        array = np.asarray(cells)
+        array = _cells(cells)
         gaps = np.array([cell is None or cell != cell for cell in array.tolist()], dtype=bool)
         present = array[~gaps]
         if array.dtype.kind in "iuf" and len(np.unique(present)) > _FEW_VALUES:
@@ -89,6 +89,16 @@ class ColumnAxis:
         rows = np.argsort(order)[self.rows.astype(np.intp)].astype(float)
         labels = [self.labels[at] for at in order]
         return replace(self, values=self.values[order], labels=labels, rows=rows)
+
+
+def _cells(column: Any) -> NDArray[Any]:
+    """Cells of a column; None or NaN for the missing values of nullable types of pandas."""
+    kind: Any = getattr(column, "dtype", None)
+    if isinstance(kind, np.dtype) or hasattr(kind, "categories") or not hasattr(column, "isna"):
+        return np.asarray(column)
+    if kind.kind in "iuf":
+        return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
+    return np.asarray(column.astype(object).where(column.notna(), None), dtype=object)
 
 
 def _label(value: Any) -> str:
@@ -177,8 +187,7 @@ class _View:
     @cached_property
     def classifier(self) -> Any:
         """The classifier at the end of searches, pipelines and tables."""
-        model, _ = base.last_step(self.estimator)
-        return model.classifier_ if hasattr(model, "encode") else model
+        return base.classifier_of(base.last_step(self.estimator)[0])
 
     def features(self, X: Any) -> Any:
         """Inputs of the classifier."""

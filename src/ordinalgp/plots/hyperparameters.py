@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.kernels.relevance import relevance_shares
-from ordinalgp.plots.base import Display, feature_names_of, last_step, literals
+from ordinalgp.plots.base import (
+    Display,
+    classifier_of,
+    feature_names_of,
+    last_step,
+    literals,
+)
 
 # Marker, colour and size of each kind of step; those of no kind are evaluations of a search.
 _MARKS = {
@@ -63,7 +69,7 @@ class EvidenceDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        model, _ = last_step(estimator)
+        model = classifier_of(last_step(estimator)[0])
         if not hasattr(model, "evidence_path_"):
             raise TypeError(
                 f"{type(model).__name__} keeps no path of the log evidence. Draw its "
@@ -134,7 +140,8 @@ class RelevanceDisplay(Display):
         Parameters
         ----------
         estimator : fitted estimator or pipeline
-            Its last step has a kernel with one length scale or relevance per feature.
+            Its last step has a kernel with one length scale or relevance per feature. A model for
+            tables shows the columns that its features belong to.
         X : array-like of shape (n_samples, n_features)
             Rows that show how much each feature varies.
         feature_names : sequence of str, default=None
@@ -143,16 +150,24 @@ class RelevanceDisplay(Display):
             Axes to draw on; None makes a new figure.
         """
         model, inputs = last_step(estimator, X)
+        if hasattr(model, "encode"):
+            inputs, names = model.encode(inputs), list(model.encoder_.groups)
+            return cls._of(model.classifier_, inputs, names, model.encoder_.owner).plot(ax=ax)
         rows = np.asarray(inputs, dtype=float)
-        shares = relevance_shares(model.kernel_, rows.std(axis=0))
+        same = np.shape(X)[1] == rows.shape[1]
+        names = feature_names_of(X if same else rows, rows.shape[1], feature_names)
+        return cls._of(model, rows, names).plot(ax=ax)
+
+    @classmethod
+    def _of(cls, model: Any, rows: FloatArray, names: list[str], owner: Any = None) -> Self:
+        """Shares of the features, or of the columns that own them."""
+        shares = relevance_shares(model.kernel_, rows.std(axis=0), owner)
         if shares is None:
             raise ValueError(
                 f"The kernel {model.kernel_} treats all features alike. Fit with one length "
                 "scale per feature, e.g. kernel=RBF([1.0] * n_features), or with ARDLinear."
             )
-        same = np.shape(X)[1] == rows.shape[1]
-        names = feature_names_of(X if same else rows, rows.shape[1], feature_names)
-        return cls(shares, names).plot(ax=ax)
+        return cls(shares, names)
 
     def _draw(self, ax: Any) -> None:
         order = np.argsort(self.shares, kind="stable")

@@ -54,18 +54,64 @@ class LatentSlice:
     ) -> Self:
         """Compute the moments over the range of the rows."""
         check_whole("resolution", resolution, least=2)
-        rows = base.rows_of(X)
-        names = base.feature_names_of(X, rows.shape[1], feature_names)
-        columns = [base.place_of(feature, names) for feature in features]
-        axes = np.meshgrid(*(base.span(rows[:, place], resolution) for place in columns))
-        grid = np.tile(np.median(rows, axis=0), (axes[0].size, 1))
-        grid[:, columns] = np.column_stack([axis.ravel() for axis in axes])
-        queries = base.like(X, grid)
+        inputs = _SlicedInputs.of(estimator, X, feature_names)
+        columns = [base.place_of(feature, inputs.names) for feature in features]
+        inputs.require_numbers(columns)
+        points = inputs.rows[:, columns]
+        axes = np.meshgrid(*(base.span(values, resolution) for values in points.T))
+        queries = inputs.queries(columns, [axis.ravel() for axis in axes])
         model, *moments = _latent_at(estimator, queries)
         mean, var = (moment.reshape(axes[0].shape) for moment in moments)
-        codes = _codes_of(y, model.categories_, len(rows))
-        chosen = [names[place] for place in columns]
-        return cls(model, list(axes), queries, mean, var, rows[:, columns], codes, columns, chosen)
+        codes, known = _codes_of(y, model.categories_, len(points)), ~np.isnan(points).any(axis=1)
+        codes = None if codes is None else codes[known]
+        chosen = [inputs.names[place] for place in columns]
+        return cls(model, list(axes), queries, mean, var, points[known], codes, columns, chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class _SlicedInputs:
+    """Rows as numbers, and inputs of the estimator that vary in some columns alone."""
+
+    rows: FloatArray
+    """NaN for missing values and in columns of texts"""
+    names: list[str]
+    X: Any
+    table: Any = None
+    """the model for tables that gets the inputs"""
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, feature_names: Any) -> Self:
+        """Rows of an array, or of a table if the estimator is a model for tables."""
+        transformers, model = unwrap(estimator)
+        if transformers or not hasattr(model, "encoder_"):
+            rows = base.rows_of(X)
+            return cls(rows, base.feature_names_of(X, rows.shape[1], feature_names), X)
+        cells = model.encoder_.decode(model.encode(X)).columns
+        texts = np.full(len(next(iter(cells.values()))), np.nan)
+        columns = [cell if cell.dtype.kind == "f" else texts for cell in cells.values()]
+        return cls(np.column_stack(columns), list(cells), X, model)
+
+    def require_numbers(self, columns: list[int]) -> None:
+        """Raise unless these columns hold numbers."""
+        for place in columns:
+            if np.isnan(self.rows[:, place]).all():
+                numbers = ~np.isnan(self.rows).all(axis=0)
+                named = [self.names[at] for at in np.flatnonzero(numbers)]
+                raise ValueError(
+                    f"An axis needs a column of numbers, but {self.names[place]!r} has none. "
+                    f"Choose from {', '.join(named) or 'another table'}."
+                )
+
+    def queries(self, columns: list[int], values: list[FloatArray]) -> Any:
+        """Inputs with values in some columns, and medians or typical values in all others."""
+        given = dict(zip(columns, values, strict=True))
+        if self.table is not None:
+            kinds = enumerate(self.table.encoder_.columns)
+            n = len(values[0])
+            return {c.name: given.get(at, np.full(n, c.typical)) for at, c in kinds}
+        grid = np.tile(np.median(self.rows, axis=0), (len(values[0]), 1))
+        grid[:, columns] = np.column_stack(values)
+        return base.like(self.X, grid)
 
 
 def _codes_of(y: Any, categories: Any, n_rows: int) -> IntArray | None:
@@ -474,15 +520,19 @@ class RelevanceVectorsDisplay(ContourDisplay):
     @classmethod
     def _marks(cls, estimator: Any, columns: list[int]) -> tuple[FloatArray, ...]:
         transformers, model = unwrap(estimator)
-        if not hasattr(model, "relevance_vectors_"):
+        classifier = base.classifier_of(model)
+        if not hasattr(classifier, "relevance_vectors_"):
             raise TypeError(
-                f"{type(model).__name__} has no relevance vectors. Give a fitted "
+                f"{type(classifier).__name__} has no relevance vectors. Give a fitted "
                 "SparseBayesOrdinalClassifier, or draw other models with ContourDisplay."
             )
-        vectors = model.relevance_vectors_
+        vectors = classifier.relevance_vectors_
+        if classifier is not model:
+            cells = list(model.encoder_.decode(vectors).columns.values())
+            return np.column_stack([cells[place] for place in columns]), classifier.weights_
         for transformer in reversed(transformers):
             vectors = transformer.inverse_transform(vectors)
-        return np.asarray(vectors)[:, columns], model.weights_
+        return np.asarray(vectors)[:, columns], classifier.weights_
 
     def _draw(self, ax: Any) -> None:
         super()._draw(ax)

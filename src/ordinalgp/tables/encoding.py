@@ -33,6 +33,7 @@ from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbe
 _MOST_TEXTS = 500  # different texts in a column that is nominal by its look alone
 _MOST_LEVELS = 50  # different values of a target
 _SHOWN_VALUES = 8  # values of a nominal column that a message names
+_FARTHEST = 1e100  # standard deviations from the mean; squares of larger numbers are infinite
 _SHOWN_NEW = 3  # new values that a message names
 
 Kind = Literal["number", "nominal", "ordered"]
@@ -84,8 +85,15 @@ class NumberColumn:
         """Features of new cells, and the mask of the cells that hold no number."""
         found, bad = numbers(values, decimal)
         absent = gaps(values)
-        scaled = (np.where(np.isfinite(found), found, self.median) - self.mean) / self.scale
+        scaled = self._scaled(np.where(np.isfinite(found), found, self.median))
         return np.column_stack([scaled, absent][: len(self.features)]), bad
+
+    def _scaled(self, values: FloatArray) -> FloatArray:
+        # Halves, as the difference of two large numbers may be none; 0.5 changes no digit.
+        half = 0.5 if self.scale > 1 else 1.0
+        with np.errstate(over="ignore"):
+            away = (half * values - half * self.mean) / (half * self.scale)
+        return np.clip(away, -_FARTHEST, _FARTHEST)
 
     def decode(self, features: FloatArray) -> NDArray[Any]:
         """Cells that have these features, to 12 digits; NaN for gaps."""
@@ -440,14 +448,16 @@ def _mean_and_deviation(values: FloatArray, counts: FloatArray) -> tuple[float, 
     away = small - mean
     fine = np.frexp(np.abs(away).max())[1]
     deviation = math.sqrt(np.average(np.ldexp(away, -fine) ** 2, weights=counts))
-    return float(np.ldexp(mean, size)), float(np.ldexp(deviation, size + fine))
+    # The smallest number of all, where the deviation is smaller still.
+    return float(np.ldexp(mean, size)), float(np.ldexp(deviation, size + fine)) or math.ulp(0.0)
 
 
 def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     """Median of ascending values; a weight of two has the effect of the value twice."""
     total = np.cumsum(weights)
     lower, upper = (np.searchsorted(total, total[-1] / 2, side) for side in ("left", "right"))
-    return float(values[lower] / 2 + values[min(upper, len(values) - 1)] / 2)
+    low, high = float(values[lower]), float(values[min(upper, len(values) - 1)])
+    return low if low == high else low / 2 + high / 2  # their sum may be infinite
 
 
 def _not_a_number(value: Any) -> str:

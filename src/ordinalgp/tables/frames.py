@@ -68,8 +68,8 @@ def as_table(data: Any) -> Table:
         {name: found.values for name, found in cells.items()},
         np.arange(1, sizes.pop() + 1),
         "row",
-        {name: found.levels for name, found in cells.items() if found.levels is not None},
-        frozenset(name for name, found in cells.items() if found.nominal),
+        levels={name: found.levels for name, found in cells.items() if found.levels is not None},
+        nominal=frozenset(name for name, found in cells.items() if found.nominal),
     )
 
 
@@ -139,12 +139,12 @@ def _column(name: str, values: Any) -> _Cells:
 
 
 def _from_polars(name: str, values: Any) -> _Cells:
-    kind = values.dtype
-    if type(kind).__name__ in ("Categorical", "Enum"):
+    kind, word = values.dtype, values.dtype.base_type().__name__
+    if word in ("Categorical", "Enum"):
         return _Cells(_from_objects(name, objects(values.to_list())), nominal=True)
     if getattr(kind, "time_zone", None) is not None:
         values = values.dt.replace_time_zone(None)  # the time on the wall
-    plain = kind.is_numeric() or type(kind).__name__ in ("Datetime", "Date", "Duration")
+    plain = kind.is_numeric() or word in ("Datetime", "Date", "Duration")
     array = values.to_numpy() if plain else objects(values.to_list())
     return _Cells(_from_numpy(name, array))
 
@@ -301,4 +301,4 @@ def label_values(y: Any) -> tuple[Any, list[Any] | None]:
     if getattr(y.type, "ordered", False):
         whole = y.unify_dictionaries().combine_chunks() if hasattr(y, "chunks") else y
         order = whole.dictionary.to_pylist()
-    return objects(y.to_pylist()).tolist(), order
+    return y.to_pylist(), order

@@ -16,7 +16,8 @@ from ordinalgp.validation.labels import class_positions
 RULE = (
     "Numbers (mean ± standard deviation) are centred and scaled; missing ones are filled with the "
     "median, and a 0/1 feature marks where they were. A nominal column becomes one 0/1 feature per "
-    "value; missing is a value of its own, and one more stands for values unseen in training."
+    "value; missing is a value of its own, and one more stands for values unseen in training. "
+    "Ordered values are numbered from 0, and then treated as numbers."
 )
 """encoding of the columns in words"""
 SCORES = {
