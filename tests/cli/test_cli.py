@@ -19,11 +19,14 @@ from tests.table_cases import LEVELS, encoded, school, write_csv
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier, metrics
-from ordinalgp.kernels import ARDLinear, Exponential
+from ordinalgp.kernels import ARDLinear, Exponential, PerColumn
 
 pytest.importorskip("typer")
 pd = pytest.importorskip("pandas")
 from ordinalgp.cli.main import build, main  # noqa: E402
+
+OWNER = np.repeat([0, 1, 2, 3], [2, 1, 4, 4])
+"""column of each feature of the school: hours, sleep, tutor (with gaps) and home town"""
 
 
 @pytest.fixture
@@ -146,8 +149,8 @@ def test_kernels(kernel, run, files):
     assert_allclose(X, encoded(columns), rtol=0, atol=1e-13)
     d = X.shape[1]
     starts = {
-        "ard": RBF([np.sqrt(d)] * d, (1e-3, 1e5)),
-        "linear": ARDLinear([1 / d] * d),
+        "ard": PerColumn(RBF([2.0] * 4, (1e-3, 1e5)), OWNER),
+        "linear": PerColumn(ARDLinear([0.25] * 4), OWNER),
         "exponential": Exponential(2 * d, (1e-3, 1e5)),
     }
     model = OrdinalGPClassifier(starts[kernel], categories=LEVELS).fit(X, labels("texts", grade))
@@ -206,8 +209,8 @@ def test_the_summary_for_machines_holds_the_right_numbers(run, files):
     told = json.loads(out)
     X, y = ordinalgp.load("model.ogp").encode(columns), labels("texts", grade)
     assert_allclose(X, encoded(columns), rtol=0, atol=1e-13)
-    d = X.shape[1]
-    model = OrdinalGPClassifier(RBF([np.sqrt(d)] * d, (1e-3, 1e5)), categories=LEVELS).fit(X, y)
+    start = PerColumn(RBF([2.0] * 4, (1e-3, 1e5)), OWNER)
+    model = OrdinalGPClassifier(start, categories=LEVELS).fit(X, y)
     assert [level["level"] for level in told["levels"]] == LEVELS
     assert [level["rows"] for level in told["levels"]] == [y.count(level) for level in LEVELS]
     assert_allclose(told["thresholds"], model.thresholds_)
@@ -223,10 +226,9 @@ def test_the_summary_for_machines_holds_the_right_numbers(run, files):
         wrong = np.mean(np.array(LEVELS)[p.argmax(axis=1)] != np.array(y))
         assert_allclose(told["leave_one_out"][name]["zero_one_error"], wrong)
     shares = {column["name"]: column["relevance"] for column in told["columns"]}
-    weight = X.var(axis=0) / model.kernel_.length_scale**2
-    owner = np.array(["hours"] * 2 + ["sleep"] + ["tutor"] * 4 + ["home town"] * 4)
-    for name, share in shares.items():
-        assert_allclose(share, weight[owner == name].sum() / weight.sum(), rtol=1e-9)
+    weight = X.var(axis=0) / model.kernel_.kernel.length_scale[OWNER] ** 2
+    for place, name in enumerate(columns):
+        assert_allclose(shares[name], weight[place == OWNER].sum() / weight.sum(), rtol=1e-9)
 
 
 def test_evaluate_scores_new_rows(run, tmp_path, files):
@@ -298,8 +300,10 @@ def test_the_default_is_a_mixture_that_says_what_its_weights_mean(run, files):
     assert told["mixture"].startswith(f"{100 * share:.0f} % sequential: ")
     assert told["mixture"] in " ".join(out.split())
     assert told["thresholds"] is told["noise"] is told["kernel"] is None
-    again = ordinalgp.StackedOrdinalGP(categories=LEVELS, random_state=0)
-    p = again.fit(encoded(columns), labels("texts", grade)).category_proba(encoded(columns))
+    again = ordinalgp.StackedOrdinalGP(categories=LEVELS, feature_groups=OWNER, random_state=0)
+    X = ordinalgp.load("model.ogp").encode(columns)
+    assert_allclose(X, encoded(columns), rtol=0, atol=1e-13)
+    p = again.fit(X, labels("texts", grade)).category_proba(X)
     run("predict", "model.ogp", "train.csv", "-o", "out.csv")
     found = pd.read_csv("out.csv")
     assert_allclose(found[[f"p_{level}" for level in LEVELS]], p, atol=1e-9)
