@@ -501,8 +501,10 @@ def test_missing_files(fails, ready):
     ("content", "says"),
     [
         (b"", "is empty"),
-        (b"PK\x03\x04 a spreadsheet", "zip or Excel"),
-        (b"a,grade\n\xff\xfe,1\n", "--encoding"),
+        (b"PK\x03\x04 a spreadsheet", "is a zip file, but no Excel file"),
+        (b"\xd0\xcf\x11\xe0 a spreadsheet", "is an old Excel file. Save it as .xlsx or CSV"),
+        (b"a,grade\n\x81\x8d,1\n", "Name its encoding with --encoding"),
+        (b"a,grade\n1,\x00\x00,1\n", "has a null byte at 10, so it is not a text file"),
         (b"\x1f\x8b\x08 not gzip at all", "cannot be read"),
         (b"PAR1 not parquet at all PAR1", "not a readable Parquet"),
         (b'a,grade\n"1,2\n3,4\n', "Check its quotes"),
@@ -511,7 +513,7 @@ def test_missing_files(fails, ready):
         (b"grade\n1\n2\n", "no columns beside the target"),
         (b"a,grade\n1,2\n2,2\n", "only the level 2"),
         (b"a,grade\n1,\n2,\n", "no values at all"),
-        (b"a,grade\n,1\n,2\n", "Leave it out with --drop a"),
+        (b"a,grade\n,1\n,2\n", "Column a has no values: left out."),
         (b"a,grade\n1,low\n2,high\n", "--categories high,low"),
     ],
 )
@@ -536,16 +538,20 @@ def test_columns_that_are_not_there(fails, run, ready):
     assert "no target column 'grade'" in told
 
 
-def test_names_and_remarks_are_no_features(fails, run, tmp_path):
+def test_names_and_remarks_are_no_features(run, tmp_path):
     columns, grade = school()
     columns["name"] = [f"person {i}" for i in range(48)]
     write_csv(tmp_path / "t.csv", columns | {"grade": labels("whole", grade)})
-    told = fails("fit", "t.csv", "-t", "grade")
-    assert "Column name has 48 different texts in 48 rows" in told
-    assert run("fit", "t.csv", "-t", "grade", "--drop", "name", "--kernel", "rbf")[0] == 0
-    columns["name"] = [f"{i},5" for i in range(48)]
-    write_csv(tmp_path / "t.csv", columns | {"grade": labels("whole", grade)})
-    assert "--decimal ','" in fails("fit", "t.csv", "-t", "grade")
+    code, out, err = run("fit", "t.csv", "-t", "grade", "--kernel", "rbf")
+    assert code == 0
+    told = "Column name has 48 different texts in 48 rows, for example 'person 0': left out"
+    assert f"{told}; keep it with --nominal name." in err
+    assert "Columns left out by themselves: name." in out
+    del columns["name"]  # which the model does not need
+    write_csv(tmp_path / "new.csv", columns)
+    assert run("predict", "model.ogp", "new.csv")[0] == 0
+    code, out, _ = run("fit", "t.csv", "-t", "grade", "--kernel", "rbf", "--nominal", "name")
+    assert (code, "nominal, 48 values" in out) == (0, True)
 
 
 def test_wrong_options(fails, ready):

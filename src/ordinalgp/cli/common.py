@@ -5,9 +5,9 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any, Literal
@@ -23,6 +23,7 @@ from typer import Option
 import ordinalgp
 from ordinalgp.runtime.progress import STEP_NAMES, Progress, Stage, listening
 from ordinalgp.tables import TableModel
+from ordinalgp.tables.advice import COMMAND_LINE
 from ordinalgp.tables.cells import BadInput, BadRows
 from ordinalgp.tables.files import Format, TableFile
 from ordinalgp.tables.summary import ERRORS, RULE, SCORES
@@ -30,14 +31,23 @@ from ordinalgp.tables.summary import ERRORS, RULE, SCORES
 _BAR = 8  # characters of the longest bar
 _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
 _BARS = "▁▂▃▄▅▆▇█"
+_MOST_REASONS = 10  # columns that are left out, of which the reason is printed
 _MOST_BARS = 24  # the line fits into 80 characters
 
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Separator = Annotated[
     str | None, Option(help="Separator of cells: , ; | tab ... (default: detected)")
 ]
-Decimal = Annotated[str, Option(help="Decimal point of numbers: . or ,")]
-Encoding = Annotated[str, Option(help="Encoding of text files.")]
+Decimal = Annotated[str | None, Option(help="Decimal mark of numbers: . or , (default: detected)")]
+Encoding = Annotated[str | None, Option(help="Encoding of text files (default: detected).")]
+Missing = Annotated[
+    list[str] | None,
+    Option(
+        metavar="WORD,...",
+        help="Words for a missing value, beside empty cells, NA, N/A, NaN, NULL, ? and the like.",
+    ),
+]
+Sheet = Annotated[str | None, Option(help="Sheet of an Excel file (default: the first).")]
 
 
 def one_of(allowed: Sequence[str], text: str) -> Any:
@@ -110,12 +120,44 @@ def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
 
 
 def table_file(
-    path: Path, on_bad_rows: str, separator: str | None, decimal: str, encoding: str
+    path: Path,
+    on_bad_rows: str,
+    separator: str | None,
+    decimal: str | None,
+    encoding: str | None,
+    missing: Sequence[str] | None = None,
+    sheet: str | None = None,
 ) -> TableFile:
     """File to read, as the options say."""
     policy = check_choice("--on-bad-rows", on_bad_rows, ("error", "skip"))
-    style = Format(_separator_named(separator), decimal, encoding)
-    return TableFile(path, style, BadRows(policy, str(path)))
+    if decimal is not None:
+        check_choice("--decimal", decimal, (".", ","))
+    style = Format(_separator_named(separator), decimal, encoding, words(missing), sheet)
+    said: set[str] = set()
+
+    def say(text: str) -> None:
+        if text not in said:  # a file may be read several times
+            note(text)
+        said.add(text)
+
+    return TableFile(path, style, BadRows(policy, str(path)), COMMAND_LINE, say)
+
+
+def as_in_training(file: TableFile, model: TableModel) -> TableFile:
+    """File that is read by the conventions of a model's training file."""
+    kept = model.reading
+    if kept is None:
+        return file
+    words = (*file.style.missing, *kept.missing)
+    return replace(file, style=replace(file.style, missing=words, usual_decimal=kept.decimal))
+
+
+def tell_left_out(left_out: Mapping[str, str]) -> None:
+    """Print the columns that are no features, and why."""
+    for reason in list(left_out.values())[:_MOST_REASONS]:
+        note(reason)
+    if len(left_out) > _MOST_REASONS:
+        note(f"... and {len(left_out) - _MOST_REASONS:,} more columns were left out.")
 
 
 def tell_skipped(rows: BadRows) -> None:

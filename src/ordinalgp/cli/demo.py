@@ -22,6 +22,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
 from ordinalgp.cli.saved_model import predictions
 from ordinalgp.datasets import DemoData, load_demo
+from ordinalgp.runtime.files import check_folder
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.files import Rows, TableFile, table_writer
@@ -42,6 +43,7 @@ def demo(
     Takes less than a minute, and needs no network and no files.
     """
     started = time.perf_counter()
+    check_folder(output)
     output.mkdir(parents=True, exist_ok=True)
     data = load_demo()
     with threads_for(len(data.y)):

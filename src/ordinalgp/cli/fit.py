@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +17,15 @@ from typer import Argument, Option
 import ordinalgp
 from ordinalgp.cli import common
 from ordinalgp.decisions import RULES
+from ordinalgp.runtime.files import check_folder, check_output, is_stream
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
+from ordinalgp.tables.advice import COMMAND_LINE, listed
 from ordinalgp.tables.cells import BadInput
+from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.model import KERNELS
+from ordinalgp.tables.numerals import number
 from ordinalgp.tables.summary import summarise
 from ordinalgp.tables.training import BatchSettings, Source, encode_file
 
@@ -40,7 +45,7 @@ _MODEL = (
     "predictions (default); with --kernel, and for large tables, the default is gp."
 )
 Words = list[str] | None
-Table = Annotated[Path, Argument(help="CSV (any separator, also .gz) or Parquet file.")]
+Table = Annotated[Path, Argument(help="CSV (any separator, also .gz), Parquet or Excel file.")]
 Target = Annotated[str, Option("--target", "-t", help="Column with the levels.")]
 Categories = Annotated[Words, Option(metavar="LOW,...,HIGH", help="Levels from lowest to highest.")]
 Kernel = Annotated[
@@ -60,6 +65,13 @@ Decision = Annotated[str, common.one_of(RULES, _DECISION)]
 Drop = Annotated[Words, common.names("Columns to leave out.")]
 Nominal = Annotated[Words, common.names("Columns to treat as nominal, whatever they look like.")]
 Numeric = Annotated[Words, common.names("Columns to treat as numbers, whatever they look like.")]
+Cut = Annotated[
+    int | None,
+    Option(metavar="N", help="Cut a measured target into N levels with equally many rows."),
+]
+CutAt = Annotated[
+    Words, Option(metavar="BORDER,...", help="Cut a measured target into levels at these borders.")
+]
 _CHECKPOINT = "Checkpoint folder for large tables; an interrupted fit resumes from it."
 Checkpoint = Annotated[Path | None, Option(metavar="FOLDER", help=_CHECKPOINT)]
 
@@ -79,8 +91,12 @@ def fit(
     on_bad_rows: common.OnBadRows = "error",
     checkpoint: Checkpoint = None,
     separator: common.Separator = None,
-    decimal: common.Decimal = ".",
-    encoding: common.Encoding = "utf-8-sig",
+    decimal: common.Decimal = None,
+    encoding: common.Encoding = None,
+    missing: common.Missing = None,
+    sheet: common.Sheet = None,
+    cut: Cut = None,
+    cut_at: CutAt = None,
     as_json: common.Json = False,
 ) -> None:
     """Fit a model to a table, print a summary, and save the model.
@@ -92,11 +108,18 @@ def fit(
     """
     started = time.perf_counter()
     common.check_choice("--decision", decision, RULES)
+    check_output(output, [table])
+    if checkpoint is not None:
+        check_folder(checkpoint)
     source = Source(
-        common.table_file(table, on_bad_rows, separator, decimal, encoding),
+        common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
         target,
         common.words(categories) or None,
-        *map(common.words, (drop, nominal, numeric)),
+        common.words(drop),
+        common.words(nominal),
+        common.words(numeric),
+        cut,
+        _borders(cut_at, cut, categories),
     )
     batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
     if model is None:
@@ -106,11 +129,31 @@ def fit(
     unfitted = TableModel(classifier, kernel=word, target=target, **kinds)
     if batches.is_large(table) and "checkpoint" in classifier.get_params(deep=False):
         classifier.set_params(checkpoint=checkpoint)
-        fitted = _fit_large(unfitted, source, output, batches)
+        left_out = _fit_large(unfitted, source, output, batches)
     else:
-        fitted = _fit_small(unfitted, source)
-    fitted.save(output)
-    _tell(fitted, source, output, time.perf_counter() - started, as_json)
+        left_out = _fit_small(unfitted, source)
+    unfitted.save(output)
+    _tell(unfitted, source, left_out, output, time.perf_counter() - started, as_json)
+
+
+def _borders(given: Words, cut: int | None, categories: Words) -> tuple[float, ...]:
+    """Borders of levels from the command line."""
+    if given is None and cut is None:
+        return ()
+    if given is not None and cut is not None:
+        raise BadInput("Give either --cut or --cut-at.")
+    if categories is not None:
+        raise BadInput("Give either --categories, or --cut or --cut-at: these name the levels.")
+    if cut is not None:
+        if cut < 2:
+            raise BadInput(f"--cut must be at least 2, but is {cut}.")
+        return ()
+    found = [number(word) for word in common.words(given)]
+    if None in found:
+        raise BadInput(
+            "--cut-at must be numbers such as 10,20,30, but is " + ",".join(given or []) + "."
+        )
+    return Cuts.at([value for value in found if value is not None]).borders
 
 
 def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str | None]:
@@ -134,29 +177,41 @@ def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str |
     return getattr(ordinalgp, cls)(**fixed, **options), word
 
 
-def _fit_small(model: TableModel, source: Source) -> TableModel:
-    """Fit a table that is read as a whole."""
-    X, y, order = source.read()
+def _fit_small(model: TableModel, source: Source) -> dict[str, str]:
+    """Fit a table that is read as a whole; gives the columns that were left out, and why."""
+    source, (X, y, order) = source.read()
+    common.tell_left_out(X.left_out)
+    model.set_params(reading=source.reading(X))
     model.classifier.set_params(categories=order)
     with threads_for(len(X)), common.showing_progress():
-        return model.fit(X, y, decimal=source.file.style.decimal)
+        model.fit(replace(X, left_out={}), y)
+    return X.left_out
 
 
 def _fit_large(
     model: TableModel, source: Source, output: Path, settings: BatchSettings
-) -> TableModel:
+) -> dict[str, str]:
     """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
-    scratch = tempfile.TemporaryDirectory(dir=output.absolute().parent)
+    beside = None if is_stream(output) else output.absolute().parent
+    scratch = tempfile.TemporaryDirectory(dir=beside)
     with _stoppable(model.classifier), scratch as folder, common.showing_progress():
         encoded = encode_file(source, Path(folder), common.note, settings)
+        model.set_params(reading=encoded.reading)
         model.classifier.set_params(categories=encoded.categories, n_jobs=-1)
         model.fit_chunks(encoded)
     for fitted in (model.classifier, model.classifier_):
         fitted.set_params(checkpoint=None, n_jobs=None)
-    return model
+    return encoded.left_out
 
 
-def _tell(model: TableModel, source: Source, output: Path, seconds: float, as_json: bool) -> None:
+def _tell(
+    model: TableModel,
+    source: Source,
+    left_out: dict[str, str],
+    output: Path,
+    seconds: float,
+    as_json: bool,
+) -> None:
     """Print a summary."""
     bad = source.file.bad
     common.tell_skipped(bad)
@@ -164,9 +219,12 @@ def _tell(model: TableModel, source: Source, output: Path, seconds: float, as_js
     summary, dropped = summarise(model), list(source.drop)
     if as_json:
         told = {"skipped_rows": bad.skipped, "dropped_columns": dropped, "seconds": seconds}
+        told |= {"columns_left_out": left_out}
         common.print_json(summary | told | {"output": str(output)})
         return
     common.print_summary(summary, dropped=dropped)
+    if left_out:
+        print(f"Columns left out by themselves: {listed(list(left_out))}.")
     print(f"\nSaved in {output} after {seconds:.1f} s.")
 
 
@@ -195,4 +253,5 @@ def _tell_counters(model: TableModel) -> None:
             continue
         steps = column.high - column.low == n - 1
         if steps and np.isclose(column.scale, np.sqrt((n**2 - 1) / 12), rtol=1e-9):
-            common.note(f"Column {column.name} numbers the rows. If it has no meaning, --drop it.")
+            advice = COMMAND_LINE.leave_out(column.name)
+            common.note(f"Column {column.name} numbers the rows. Without a meaning: {advice}.")

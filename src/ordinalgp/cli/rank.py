@@ -27,7 +27,7 @@ from ordinalgp.cli.outcomes import (
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
 from ordinalgp.tables.encoding import learn, parse_columns
-from ordinalgp.tables.files import Rows, TableFile, records, table_writer
+from ordinalgp.tables.files import Rows, TableFile, check_table_output, records, table_writer
 from ordinalgp.tables.model import KERNELS, kernel_named
 
 _MOST_SHOWN = 10  # items printed
@@ -88,8 +88,9 @@ def rank(
     max_sweeps: Sweeps = 100,
     on_bad_rows: common.OnBadRows = "error",
     separator: common.Separator = None,
-    decimal: common.Decimal = ".",
-    encoding: common.Encoding = "utf-8-sig",
+    decimal: common.Decimal = None,
+    encoding: common.Encoding = None,
+    missing: common.Missing = None,
     as_json: common.Json = False,
 ) -> None:
     """Rank items from comparisons of pairs, best first.
@@ -98,7 +99,9 @@ def rank(
     rank items that were never compared. What they do not explain is a value of each item's own.
     """
     common.check_choice("--kernel", kernel, _KERNELS)
-    reading = on_bad_rows, separator, decimal, encoding
+    if output is not None:
+        check_table_output(output, [items] if comparisons is None else [items, comparisons])
+    reading = on_bad_rows, separator, decimal, encoding, missing
     pair_file = common.table_file(comparisons or items, *reading)
     item_file = None if comparisons is None else common.table_file(items, *reading)
     if item_file is None:
@@ -180,7 +183,10 @@ def _features(
     """Items without those of bad rows, and encoded features, or None if there are none to use."""
     if kernel == "none" or not table.columns:
         return names, None
-    parsed, bad = parse_columns(table, decimal=file.style.decimal)
+    parsed, bad = parse_columns(table)
+    common.tell_left_out(parsed.left_out)
+    if not parsed.columns:
+        return names, None
     good = file.bad.drop(table, bad)
     kept = list(compress(names, good))
     parsed = parsed.take(good)
@@ -221,7 +227,8 @@ def _read_comparisons(
     levels: Sequence[str],
 ) -> tuple[_Items, _Comparisons]:
     """The items, those of the comparisons if none are listed, and the comparisons."""
-    table, decimal = file.read(), file.style.decimal
+    table = file.read()
+    decimal = table.decimal or "."
     columns = sides(table, given, None if listed is None else listed.names, file.path)
     if outcome is None:
         outcome = outcome_column(table, columns, levels, decimal, file.path)

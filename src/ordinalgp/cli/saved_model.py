@@ -17,13 +17,27 @@ from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
 from ordinalgp.decisions import RULES, decide
+from ordinalgp.runtime.extras import import_extra
+from ordinalgp.runtime.files import check_folder, check_output, whole_file
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
-from ordinalgp.tables.cells import BadCell, BadInput, Table, texts
+from ordinalgp.tables.advice import listed
+from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, texts
+from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.encoding import describe_new_values, read_target
-from ordinalgp.tables.files import CsvWriter, Rows, TableFile, Writer, records, table_writer
+from ordinalgp.tables.files import (
+    CsvWriter,
+    Rows,
+    TableFile,
+    Writer,
+    check_table_output,
+    records,
+    table_writer,
+)
 from ordinalgp.tables.summary import baseline, decisions, intervals, scores
 from ordinalgp.validation.labels import class_positions
+
+_PLOTS = ("calibration", "cumulative-calibration", "confusion")
 
 Model = Annotated[Path, Argument(help="Model file that ordinalgp fit wrote.")]
 ON_NEW_VALUES = {"use": "use", "stop": "error"}
@@ -39,7 +53,7 @@ OnNewValues = Annotated[
 
 def predict(
     model: Model,
-    table: Annotated[Path, Argument(help="CSV or Parquet file with the same columns.")],
+    table: Annotated[Path, Argument(help="CSV, Parquet or Excel file with the same columns.")],
     output: Annotated[
         Path | None, common.output(".csv, .csv.gz, .tsv or .parquet file (default: print)")
     ] = None,
@@ -55,8 +69,10 @@ def predict(
     on_bad_rows: common.OnBadRows = "error",
     on_new_values: OnNewValues = "use",
     separator: common.Separator = None,
-    decimal: common.Decimal = ".",
-    encoding: common.Encoding = "utf-8-sig",
+    decimal: common.Decimal = None,
+    encoding: common.Encoding = None,
+    missing: common.Missing = None,
+    sheet: common.Sheet = None,
     as_json: common.Json = False,
 ) -> None:
     """Predict the level of every row, with an interval, all probabilities and the latent function.
@@ -68,8 +84,11 @@ def predict(
     if not 0 <= coverage <= 1:
         raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
-    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
+    if output is not None:
+        check_table_output(output, [model, table])
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
+    file = common.as_in_training(file, fitted)
     if decision is not None:
         fitted.classifier_.set_params(decision=decision)
     printed = _JsonLines() if as_json else CsvWriter(sys.stdout)
@@ -106,7 +125,7 @@ def predictions(
     """Predict a file chunk by chunk; print notes on its columns with the first."""
     surprises = Surprises(model)
     for number, table in enumerate(file.chunks()):
-        features, bad = surprises.encode(table, file.style.decimal)
+        features, bad = surprises.encode(table, file.style.usual_decimal)
         good = file.bad.drop(table, bad)
         if number == 0:
             _check_kept(model, table, keep)
@@ -125,7 +144,7 @@ class Surprises:
         self._filled: Counter[str] = Counter()
         self._new: dict[str, list[str | None]] = {}
 
-    def encode(self, table: Table, decimal: str) -> tuple[FloatArray, list[BadCell]]:
+    def encode(self, table: Table, decimal: str | None) -> tuple[FloatArray, list[BadCell]]:
         """Features, and bad cells by the policy of the model."""
         return self._encoder.encode(table, decimal, new_values=self._policy)
 
@@ -150,9 +169,13 @@ class Surprises:
 def tell_new_columns(model: TableModel, table: Table, known: Sequence[str]) -> None:
     """Name the columns that the model does not use."""
     used = {column.name for column in model.encoder_.columns} | {model.target, *known}
-    new = [name for name in table.columns if name not in used]
+    new = [name for name, cells in table.columns.items() if name not in used and _has_any(cells)]
     if new:
-        common.note(f"Columns ignored, as the model was trained without: {', '.join(new)}.")
+        common.note(f"Columns ignored, as the model was trained without: {listed(new)}.")
+
+
+def _has_any(cells: Any) -> bool:
+    return not gaps(cells).all()
 
 
 def _predicted(
@@ -188,7 +211,7 @@ def _check_kept(model: TableModel, table: Table, keep: Sequence[str]) -> None:
 
 def evaluate(
     model: Model,
-    table: Annotated[Path, Argument(help="CSV or Parquet file that has the target column.")],
+    table: Annotated[Path, Argument(help="CSV, Parquet or Excel file that has the target column.")],
     target: Annotated[
         str | None,
         Option("--target", "-t", help="Target column, if its name differs from training."),
@@ -200,14 +223,19 @@ def evaluate(
     on_bad_rows: common.OnBadRows = "error",
     on_new_values: OnNewValues = "use",
     separator: common.Separator = None,
-    decimal: common.Decimal = ".",
-    encoding: common.Encoding = "utf-8-sig",
+    decimal: common.Decimal = None,
+    encoding: common.Encoding = None,
+    missing: common.Missing = None,
+    sheet: common.Sheet = None,
     as_json: common.Json = False,
 ) -> None:
     """Score a model on rows whose levels are known, beside a naive baseline."""
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
-    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
+    if plots is not None:
+        _check_plots(plots, [model, table])
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
+    file = common.as_in_training(file, fitted)
     with threads_for(len(fitted.codes_)):
         codes, p = _predict_known(fitted, file, target or fitted.target or "")
     if not len(codes):
@@ -225,11 +253,13 @@ def evaluate(
 def _predict_known(model: TableModel, file: TableFile, target: str) -> tuple[IntArray, FloatArray]:
     """Ranks of the rows of a file, and their probabilities."""
     levels = model.categories_.tolist()
+    borders = () if model.reading is None else model.reading.borders
+    cuts = Cuts(borders) if borders else None
     codes, proba = [np.empty(0, dtype=np.intp)], [np.empty((0, len(levels)))]
     surprises = Surprises(model)
     for number, table in enumerate(file.chunks()):
-        labels, _, bad = read_target(table, target, levels, file.style.decimal)
-        features, wrong = surprises.encode(table, file.style.decimal)
+        labels, _, bad = read_target(table, target, levels, cuts=cuts)
+        features, wrong = surprises.encode(table, file.style.usual_decimal)
         good = file.bad.drop(table, bad + wrong)
         surprises.add(table.take(good))
         if number == 0:
@@ -308,18 +338,28 @@ def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> li
     from ordinalgp.plots import CalibrationDisplay, ConfusionDisplay
     from ordinalgp.plots.base import file_axes
 
-    folder.mkdir(parents=True, exist_ok=True)
     levels = model.categories_
     truth, found = levels[codes], levels[decide(p, "mode")]
     calibration = partial(CalibrationDisplay.from_predictions, truth, p, levels)
     displays: dict[str, Any] = {
-        "calibration.png": calibration,
-        "cumulative-calibration.png": partial(calibration, kind="cumulative"),
-        "confusion.png": partial(ConfusionDisplay.from_predictions, truth, found, levels),
+        "calibration": calibration,
+        "cumulative-calibration": partial(calibration, kind="cumulative"),
+        "confusion": partial(ConfusionDisplay.from_predictions, truth, found, levels),
     }
-    for name, draw in displays.items():
-        draw(ax=file_axes()).figure_.savefig(folder / name, dpi=120)
-    return [str(folder / name) for name in displays]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _PLOTS:
+        with whole_file(folder / f"{name}.png") as file:
+            displays[name](ax=file_axes()).figure_.savefig(file, format="png", dpi=120)
+    return [str(folder / f"{name}.png") for name in _PLOTS]
+
+
+def _check_plots(folder: Path, inputs: Sequence[Path]) -> None:
+    """Raise unless the plots can be drawn into the folder; nothing in it may be an input."""
+    import_extra("matplotlib", "Plots need", "plot")
+    check_folder(folder)
+    if folder.is_dir():
+        for name in _PLOTS:
+            check_output(folder / f"{name}.png", inputs)
 
 
 def report(
@@ -333,11 +373,13 @@ def report(
     """
     from ordinalgp.report import write_report
 
+    check_output(output, [model])
     fitted = common.load_model(model)
     with threads_for(len(fitted.codes_)):
         write_report(fitted, output)
-    size = output.stat().st_size
+    size = output.stat().st_size if output.is_file() else None
     if as_json:
         common.print_json({"output": str(output), "bytes": size})
         return
-    print(f"Written to {output} ({size / 1024:,.0f} kB). Open it in a browser.")
+    told = "" if size is None else f" ({size / 1024:,.0f} kB). Open it in a browser"
+    print(f"Written to {output}{told}.")

@@ -11,7 +11,8 @@ The rule for features, which the summary states:
   from every known value as these are from each other, and no value is most like it. Gaps are new
   values where training had none;
 - the values of an ordered column, of which the source declares an order, become ranks 0, 1, ...,
-  and the ranks are encoded like numbers. A new value has no rank and is encoded like a gap.
+  and the ranks are encoded like numbers. A new value has no rank and is encoded like a gap;
+- dates become days since 1970, which are encoded like numbers.
 
 Medians, means, deviations and counts are those of weighted rows: a weight of two has the effect of
 the same row twice, to the last digit, and rows of weight zero have none.
@@ -19,7 +20,7 @@ the same row twice, to the last digit, and rows of weight zero have none.
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -28,14 +29,19 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, BoolArray, FloatArray, IntArray
 from ordinalgp.persistence import saved_as
-from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, number, numbers, objects, texts
+from ordinalgp.tables.advice import Advice, listed
+from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, numbers, objects, texts
+from ordinalgp.tables.cuts import Cuts
+from ordinalgp.tables.dates import dates, days, written
+from ordinalgp.tables.decimals import decimal_mark
+from ordinalgp.tables.numerals import number, unit, without_unit
+from ordinalgp.tables.screening import screened
 
-_MOST_TEXTS = 500  # different texts in a column that is nominal by its look alone
 _MOST_LEVELS = 50  # different values of a target
 _SHOWN_VALUES = 8  # values of a nominal column that a message names
 _SHOWN_NEW = 3  # new values that a message names
 
-Kind = Literal["number", "nominal", "ordered"]
+Kind = Literal["number", "nominal", "ordered", "date"]
 Labels = tuple[NDArray[Any], list[Any] | None, list[BadCell]]
 Finite = Annotated[float, Axes("", *FINITE)]
 Count = Annotated[int, Axes(low=0)]
@@ -54,6 +60,8 @@ class NumberColumn:
     high: Finite
     missing: Count
     """gaps in training"""
+    unit: str = ""
+    """currency or percent sign of the numbers, which is left out"""
 
     kind: ClassVar[Kind] = "number"
 
@@ -82,7 +90,7 @@ class NumberColumn:
 
     def encode(self, values: NDArray[Any], decimal: str) -> tuple[FloatArray, BoolArray]:
         """Features of new cells, and the mask of the cells that hold no number."""
-        found, bad = numbers(values, decimal)
+        found, bad = numbers(_plain(values, self.unit), decimal)
         absent = gaps(values)
         scaled = (np.where(np.isfinite(found), found, self.median) - self.mean) / self.scale
         return np.column_stack([scaled, absent][: len(self.features)]), bad
@@ -102,7 +110,7 @@ class NumberColumn:
         """The encoding in words."""
         if self.low == self.high:
             return f"number, always {self.low:g}"
-        return f"number, {self.mean:.4g} ± {self.scale:.4g}"
+        return f"number, {self.mean:.4g} ± {self.scale:.4g} {self.unit}".strip()
 
     @property
     def filler(self) -> str:
@@ -264,7 +272,73 @@ def _unseen(value: Any, known: Sequence[str]) -> str:
     return f"{what} did not occur in training ({shown})"
 
 
-Column = NumberColumn | NominalColumn | OrderedColumn
+@saved_as("column.date")
+@dataclass(frozen=True)
+class DateColumn:
+    """Encoding of dates: their days, as numbers."""
+
+    name: str
+    days: NumberColumn
+    """encoding of the days since 1970"""
+
+    kind: ClassVar[Kind] = "date"
+
+    @property
+    def missing(self) -> int:
+        """Gaps in training."""
+        return self.days.missing
+
+    @property
+    def features(self) -> list[str]:
+        """Names of the encoded features."""
+        return self.days.features
+
+    def encode(self, values: NDArray[Any], decimal: str) -> tuple[FloatArray, BoolArray]:
+        """Features of new cells, and the mask of the cells that hold no date."""
+        found, bad = dates(values)
+        features, _ = self.days.encode(days(found), decimal)
+        if len(self.features) > 1:
+            features[:, 1] = gaps(values)
+        return features, bad
+
+    def decode(self, features: FloatArray) -> NDArray[Any]:
+        """Dates that have these features, to the second; None for gaps."""
+        return objects(None if day != day else written(day) for day in self.days.decode(features))
+
+    @staticmethod
+    def reason(value: Any) -> str:
+        """Reason why a cell is bad."""
+        return f"{str(value)!r} is not a date such as 2024-05-31"
+
+    @property
+    def rule(self) -> str:
+        """The encoding in words."""
+        low, high = (written(day)[:10] for day in (self.days.low, self.days.high))
+        return f"date as days, {low} to {high}"
+
+    @property
+    def filler(self) -> str:
+        """Value that fills gaps: the median."""
+        return written(self.days.median)
+
+    @property
+    def typical(self) -> str:
+        """The median."""
+        return self.filler
+
+    def new(self, values: NDArray[Any]) -> BoolArray:
+        """Mask of the cells that training did not have: none, as dates are numbers."""
+        return np.zeros(len(values), dtype=bool)
+
+
+def _plain(values: NDArray[Any], sign: str) -> NDArray[Any]:
+    """Cells without the sign of their numbers."""
+    if not sign or values.dtype != object:
+        return values
+    return objects(c if c is None else without_unit(c, sign) for c in values.tolist())
+
+
+Column = NumberColumn | NominalColumn | OrderedColumn | DateColumn
 
 
 @saved_as("encoder.table")
@@ -287,11 +361,10 @@ class Encoder:
     @property
     def groups(self) -> dict[str, list[int]]:
         """Features of each column, by its name."""
-        owner = self.owner
-        places = [
-            [at for at, mine in enumerate(owner) if mine == k] for k in range(len(self.columns))
-        ]
-        return {column.name: found for column, found in zip(self.columns, places, strict=True)}
+        places: dict[str, list[int]] = {column.name: [] for column in self.columns}
+        for place, mine in enumerate(self.owner):
+            places[self.columns[mine].name].append(place)
+        return places
 
     def decode(self, features: FloatArray) -> Table:
         """Table whose rows have these features, (n, d)."""
@@ -302,13 +375,16 @@ class Encoder:
         return Table(cells, np.arange(1, len(features) + 1), "row")
 
     def encode(
-        self, table: Table, decimal: str = ".", *, new_values: str = "use"
+        self, table: Table, decimal: str | None = None, *, new_values: str = "use"
     ) -> tuple[FloatArray, list[BadCell]]:
         """Features of shape (n, d), and the cells that could not be encoded.
 
-        With "error" these are also the new values of nominal columns.
+        With "error" these are also the new values of nominal columns. ``decimal`` is the decimal
+        mark of tables that do not show theirs.
         """
         self._require_columns(table)
+        kinds = [column.name for column in self.columns if isinstance(column, NumberColumn)]
+        decimal = table.decimal or decimal_mark(table, kinds, decimal) or "."
         parts, bad = [np.empty((len(table), 0))], []
         for column in self.columns:
             cells = table.columns[column.name]
@@ -332,10 +408,10 @@ class Encoder:
     def _require_columns(self, table: Table) -> None:
         lacking = [column.name for column in self.columns if column.name not in table.columns]
         if lacking:
-            names = ", ".join(map(repr, lacking))
+            names = listed([*map(repr, lacking)])
             raise BadInput(
                 f"The table lacks {'the column' if len(lacking) == 1 else 'the columns'} {names} "
-                f"that the model was trained with. It has {', '.join(map(repr, table.columns))}."
+                f"that the model was trained with. It has {listed([*map(repr, table.columns)])}."
             )
 
     def newly_missing(self, table: Table) -> dict[str, int]:
@@ -369,48 +445,62 @@ def describe_new_values(found: Mapping[str, Sequence[str | None]]) -> list[str]:
 
 
 def parse_columns(
-    table: Table, nominal: Collection[str] = (), numeric: Collection[str] = (), decimal: str = "."
+    table: Table,
+    nominal: Collection[str] = (),
+    numeric: Collection[str] = (),
+    decimal: str | None = None,
 ) -> tuple[Table, list[BadCell]]:
-    """Turn numeric columns into float64 and nominal ones into texts; name cells that do not fit.
+    """Turn columns into float64, dates or texts; name cells that do not fit.
 
     A column is numeric if more than half of its cells that are not missing are numbers, or if it
     is named in ``numeric``; else, or if it is named in ``nominal``, it is nominal. The source of a
-    table may declare columns nominal or ordered.
+    table may declare columns nominal or ordered. Columns of dates are dates, and columns that are
+    no features are left out (:func:`ordinalgp.tables.screening.screened`).
     """
     table.require((*nominal, *numeric), "There is no column {name}. The columns are {columns}.")
     kinds = table.nominal - frozenset(numeric) | frozenset(nominal)
     # False and True are no scale: they are nominal in files of text, too.
     orders = {name: order for name, order in table.levels.items() if order != ["False", "True"]}
+    declared = (kinds | orders.keys()) - frozenset(numeric)
+    if decimal is None:
+        looked_at = [name for name in table.columns if name not in declared]
+        decimal = table.decimal or decimal_mark(table, looked_at) or "."
+    table = screened(replace(table, decimal=decimal), declared, numeric)
     columns: dict[str, NDArray[Any]] = {}
     bad: list[BadCell] = []
     for name, cells in table.columns.items():
-        present = ~gaps(cells)
-        if not present.any():
-            raise BadInput(f"Column {name} has no values at all. Leave it out with --drop {name}.")
-        if name not in numeric and (name in kinds or name in orders):
-            columns[name] = texts(cells)
+        if cells.dtype.kind == "M" or name in declared:
+            columns[name] = texts(cells) if name in declared else cells
             continue
+        present = ~gaps(cells)
         values, wrong = numbers(cells, decimal)
         by_look = cells.dtype != object or wrong.sum() < present.sum() / 2
         if name in numeric or by_look:
             columns[name] = values
-            bad += table.bad_cells(name, wrong, _not_a_number)
+            bad += table.bad_cells(name, wrong, _not_a_number(table.advice.nominal(name)))
+        elif 2 * dates(cells[present])[1].sum() < present.sum():
+            columns[name], wrong = dates(cells)
+            bad += table.bad_cells(name, wrong, DateColumn.reason)
         else:
             columns[name] = texts(cells)
-            _refuse_texts(name, columns[name][present], decimal)
     return replace(table, columns=columns, levels=orders, nominal=kinds), bad
 
 
-def parse_as(table: Table, like: Table, decimal: str = ".") -> tuple[Table, list[BadCell]]:
-    """Parse columns into the kinds of a parsed table; name the cells that hold no number."""
+def parse_as(table: Table, like: Table) -> tuple[Table, list[BadCell]]:
+    """Parse columns into the kinds of a parsed table; name the cells that do not fit."""
     columns: dict[str, NDArray[Any]] = {}
     bad: list[BadCell] = []
+    decimal = table.decimal or like.decimal or "."
     for name, known in like.columns.items():
+        cells = table.columns[name]
         if known.dtype == object:
-            columns[name] = texts(table.columns[name])
-            continue
-        columns[name], wrong = numbers(table.columns[name], decimal)
-        bad += table.bad_cells(name, wrong, NumberColumn.reason)
+            columns[name] = texts(cells)
+        elif known.dtype.kind == "M":
+            columns[name], wrong = dates(cells)
+            bad += table.bad_cells(name, wrong, DateColumn.reason)
+        else:
+            columns[name], wrong = numbers(_plain(cells, like.units.get(name, "")), decimal)
+            bad += table.bad_cells(name, wrong, NumberColumn.reason)
     return replace(table, columns=columns), bad
 
 
@@ -422,8 +512,11 @@ def learn(parsed: Table, weights: FloatArray | None = None) -> Encoder:
 
 def _learn(parsed: Table, name: str, weights: FloatArray) -> Column:
     cells = parsed.columns[name]
+    if cells.dtype.kind == "M":
+        return DateColumn(name, NumberColumn.learn(name, days(cells), weights))
     if cells.dtype != object:
-        return NumberColumn.learn(name, cells, weights)
+        column = NumberColumn.learn(name, cells, weights)
+        return replace(column, unit=parsed.units.get(name, ""))
     if name in parsed.levels and name not in parsed.nominal:
         return OrderedColumn.learn(name, cells, weights, parsed.levels[name])
     counts: Counter[str | None] = Counter()
@@ -450,33 +543,27 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     return float(values[lower] / 2 + values[min(upper, len(values) - 1)] / 2)
 
 
-def _not_a_number(value: Any) -> str:
-    return f"{NumberColumn.reason(value)} (or use --nominal)"
-
-
-def _refuse_texts(name: str, cells: NDArray[Any], decimal: str) -> None:
-    """Refuse texts that hardly repeat: they are names or remarks, and as features only noise."""
-    different = set(cells.tolist())
-    if len(different) <= min(_MOST_TEXTS, max(10, len(cells) // 2)):
-        return
-    comma = decimal == "." and all(number(text, ",") is not None for text in list(different)[:20])
-    hint = " They are numbers with a decimal comma: use --decimal ','." if comma else ""
-    raise BadInput(
-        f"Column {name} has {len(different)} different texts in {len(cells)} rows, for example "
-        f"{min(different)!r}.{hint} Leave it out with --drop {name}, or make a feature of each "
-        f"with --nominal {name}."
-    )
+def _not_a_number(advice: str) -> Callable[[Any], str]:
+    return lambda value: f"{NumberColumn.reason(value)} (or use {advice})"
 
 
 def read_target(
-    table: Table, target: str, categories: Sequence[Any] | None = None, decimal: str = "."
+    table: Table,
+    target: str,
+    categories: Sequence[Any] | None = None,
+    decimal: str | None = None,
+    cuts: Cuts | None = None,
 ) -> Labels:
     """Labels of the column ``target``, the order of levels if one is declared, and bad cells.
 
-    The order is ``categories``, else that of the file, else (None) that of the numbers.
-    Labels of bad cells are placeholders.
+    The order is ``categories``, else that of the file, else (None) that of the numbers; ``cuts``
+    make levels of numbers. Labels of bad cells are placeholders.
     """
     table.require([target], "There is no target column {name}. The columns are {columns}.")
+    decimal = decimal or table.decimal or decimal_mark(table, [target]) or "."
+    if cuts is not None:
+        values, bad = read_numbers(table, target, decimal)
+        return cuts.labels(np.where(np.isnan(values), 0.0, values)), cuts.levels, bad
     cells, order = table.columns[target], categories or table.levels.get(target)
     if order is None:
         return _own_order(table, target, decimal)
@@ -493,6 +580,19 @@ def read_target(
     return labels.astype(np.asarray(levels).dtype), levels, bad
 
 
+def read_numbers(
+    table: Table, target: str, decimal: str | None = None
+) -> tuple[FloatArray, list[BadCell]]:
+    """Numbers of a target that is to be cut into levels, NaN in bad cells, and these."""
+    table.require([target], "There is no target column {name}. The columns are {columns}.")
+    decimal = decimal or table.decimal or decimal_mark(table, [target]) or "."
+    cells = table.columns[target]
+    present = cells[~gaps(cells)]
+    signs = {unit(cell) for cell in present.tolist()} if cells.dtype == object else {""}
+    values, wrong = numbers(_plain(cells, signs.pop() if len(signs) == 1 else ""), decimal)
+    return np.where(wrong, np.nan, values), _bad(table, target, wrong, "is not a number")
+
+
 def _own_order(table: Table, target: str, decimal: str) -> tuple[Any, None, list[BadCell]]:
     cells = table.columns[target]
     labels, wrong = numbers(cells, decimal)
@@ -500,13 +600,14 @@ def _own_order(table: Table, target: str, decimal: str) -> tuple[Any, None, list
     if not present.any():
         raise BadInput(f"The target column {target} has no values at all.")
     if 2 * wrong.sum() >= present.sum():
-        raise BadInput(_no_order(target, sorted(set(texts(cells[present]).tolist()))))
+        found = sorted(set(texts(cells[present]).tolist()))
+        raise BadInput(_no_order(target, found, table.advice))
     bad = _bad(table, target, wrong | ~present, "is not a number, as the other levels are")
     fine = labels[~wrong & present]
     if (n := len(np.unique(fine))) > _MOST_LEVELS:
         raise BadInput(
             f"The target column {target} has {n} different numbers, where a few ordered levels "
-            "are needed. Bin it into levels first."
+            f"are needed. Cut it into levels: {table.advice.cut()}."
         )
     whole = bool(np.all(fine % 1 == 0))
     labels = np.where(wrong | ~present, fine[0], labels)
@@ -531,11 +632,11 @@ def _bad(table: Table, target: str, where: Any, reason: str) -> list[BadCell]:
     return table.bad_cells(target, where | gaps(table.columns[target]), explain)
 
 
-def _no_order(target: str, found: list[str]) -> str:
+def _no_order(target: str, found: list[str], say: Advice) -> str:
     if len(found) > _MOST_LEVELS:
         return f"The target column {target} has {len(found)} different texts, too many for levels."
     return (
         f"The levels of {target} are texts without an order: {', '.join(found)}.\n"
         "Name them from lowest to highest, for example (put them into the right order):\n"
-        f"  --categories {','.join(found)}"
+        f"  {say.categories(found)}"
     )

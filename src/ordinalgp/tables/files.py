@@ -1,58 +1,79 @@
-"""Reading and writing CSV and Parquet files, whole or in chunks.
+"""Reading and writing tables: CSV, Parquet and Excel files, whole or in chunks.
 
-Parquet needs ``ordinalgp[tables]``.
+Parquet and Excel files need ``ordinalgp[tables]``.
 """
 
 import csv
 import gzip
 import io
 import re
+import shutil
+import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import islice
-from operator import itemgetter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ordinalgp.runtime.extras import import_extra
-from ordinalgp.runtime.files import whole_file
-from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, cell_text, objects
+from ordinalgp.runtime.files import check_output, whole_file
+from ordinalgp.tables.advice import PYTHON, Advice
+from ordinalgp.tables.cells import BadInput, BadRows, Table, cell_text, objects
+from ordinalgp.tables.decimals import decimal_mark, example
+from ordinalgp.tables.encodings import find_encoding
+from ordinalgp.tables.spreadsheets import is_spreadsheet, read_sheet
+from ordinalgp.tables.text import TextLayout, text_chunks
 
-_SEPARATORS = (",", ";", "\t", "|", " ")
-_PROBE_LINES = 20  # lines that the separator is guessed from
 _PARQUET = b"PAR1"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # row labels, stored beside the columns
 _UNREADABLE = (OSError, EOFError, zlib.error)
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+_GZIP = b"\x1f\x8b"
 
 Rows = dict[str, list[Any]]
 
 
 @dataclass(frozen=True)
 class Format:
-    """Format of a text file; a separator of None is detected."""
+    """Format of a file; what is None is detected."""
 
     separator: str | None = None
-    decimal: str = "."
-    encoding: str = "utf-8-sig"
+    decimal: str | None = None
+    encoding: str | None = None
+    missing: tuple[str, ...] = ()
+    """words for a missing value, beside the usual ones"""
+    sheet: str | None = None
+    """sheet of an Excel file, by default the first"""
+    usual_decimal: str | None = None
+    """decimal mark if the file's numbers can be read in two ways"""
+
+
+def _silent(text: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """A CSV or Parquet file to read, its format, and the policy for its bad rows."""
+    """A file to read, its format, and the policy for its bad rows."""
 
     path: Path
     style: Format = Format()
     bad: BadRows = field(default_factory=BadRows)
+    advice: Advice = PYTHON
+    """words for what can be done, in messages"""
+    say: Callable[[str], None] = _silent
+    """receives notes on how the file was read"""
+    tolerant: bool = False
+    """whether tables hold their problems, where otherwise these are errors"""
 
     def read(self) -> Table:
         """Read all rows."""
         chunks = list(self.chunks(None))
-        if not sum(map(len, chunks)):
+        if not sum(len(chunk) + len(chunk.bad) for chunk in chunks):
             raise BadInput(f"{self.path} has no rows that can be used.")
         return chunks[0] if len(chunks) == 1 else chunks[0].append(*chunks[1:])
 
@@ -62,25 +83,89 @@ class TableFile:
             raise BadInput(f"There is no file {self.path}. Check the path.")
         if self.path.is_dir():
             raise BadInput(f"{self.path} is a folder, where a CSV or Parquet file is needed.")
-        with _refusing(self.path):
-            magic = _first_bytes(self.path)
-            if magic == _PARQUET:
-                yield from _parquet_chunks(self.path, rows)
-            else:
-                yield from _csv_chunks(self, magic, rows)
+        decimal = self.style.decimal
+        with _refusing(self.path), _opened(self.path) as file:
+            for table in self._tables(file, rows):
+                table = replace(table, advice=self.advice).without_words(self.style.missing)
+                if not self.tolerant:
+                    table = self._refused(table)
+                decimal = decimal or self._decimal(table)
+                yield replace(table, decimal=decimal)
+
+    def _tables(self, file: BinaryIO, rows: int | None) -> Iterator[Table]:
+        magic = file.read(4)
+        file.seek(0)
+        if not magic:
+            raise BadInput(f"{self.path} is empty. A first line with column names is needed.")
+        if magic == _PARQUET:
+            yield from _parquet_chunks(self.path, file, rows)
+        elif magic == _OLD_EXCEL:
+            raise BadInput(f"{self.path} is an old Excel file. Save it as .xlsx or CSV.")
+        elif magic.startswith(b"PK"):
+            if not is_spreadsheet(file):
+                raise BadInput(f"{self.path} is a zip file, but no Excel file. Unpack it first.")
+            yield from read_sheet(self.path, file, self.style.sheet, rows)
+        elif magic.startswith(_GZIP):
+            with gzip.open(file) as unpacked:
+                yield from self._text(unpacked, rows)
+        else:
+            yield from self._text(file, rows)
+
+    def _text(self, file: Any, rows: int | None) -> Iterator[Table]:
+        style = self.style
+        encoding = style.encoding or find_encoding(self.path, file, self.advice, self.say)
+        text = io.TextIOWrapper(file, encoding=encoding, newline="")
+        try:
+            yield from text_chunks(text, TextLayout.find(text, style.separator), rows)
+        except csv.Error as error:
+            raise BadInput(
+                f"{self.path} is not a well-formed CSV: {error}. Check its quotes."
+            ) from error
+        finally:
+            text.detach()
+
+    def _refused(self, table: Table) -> Table:
+        """Raise an error, or skip and count rows, where something is wrong."""
+        if table.problems:
+            raise BadInput(" ".join(table.problems))
+        self.bad.drop(table, list(table.bad))
+        return replace(table, bad=())
+
+    def _decimal(self, table: Table) -> str | None:
+        """Decimal mark that the numbers of a table show, said if it is a comma."""
+        try:
+            found = decimal_mark(table, table.columns, self.style.usual_decimal)
+        except BadInput:  # raised again where a column is needed as a number
+            return None
+        shown = None if found is None else example(table, found, ",")
+        if shown is not None and found == ",":
+            overruled = f"; {self.advice.decimal('.')} overrules this"
+            self.say(f"{self.path}: read with a decimal comma ({shown}){overruled}.")
+        elif shown is not None:
+            self.say(f"{self.path}: read with commas between thousands ({shown}).")
+        return found
 
 
 def parquet_rows(path: Path) -> int | None:
     """Number of rows of a Parquet file, from its metadata; None for other files."""
-    if _first_bytes(path) != _PARQUET:
-        return None
-    with _parquet_file(path) as file:
-        return int(file.metadata.num_rows)
+    with path.open("rb") as file:
+        if file.read(4) != _PARQUET:
+            return None
+        with _parquet_file(path, file) as parquet:
+            return int(parquet.metadata.num_rows)
 
 
-def _first_bytes(path: Path) -> bytes:
-    with path.open("rb") as start:
-        return start.read(4)
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file; what comes through a pipe is first put into a file of its own."""
+    with path.open("rb") as file:
+        if path.is_file():
+            yield file
+            return
+        with tempfile.TemporaryFile() as copy:
+            shutil.copyfileobj(file, copy)
+            copy.seek(0)
+            yield copy
 
 
 @contextmanager
@@ -91,8 +176,7 @@ def _refusing(path: Path) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise BadInput(
             f"{path} is not text in {error.encoding} (byte {error.start} is "
-            f"0x{error.object[error.start]:02x}). Name its encoding, e.g. --encoding latin-1, or "
-            "check that it is a CSV or Parquet file."
+            f"0x{error.object[error.start]:02x}). Leave out its encoding, or name another one."
         ) from error
     except LookupError as error:
         raise BadInput(f"There is no such encoding: {error}.") from error
@@ -100,81 +184,6 @@ def _refusing(path: Path) -> Iterator[None]:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     except _UNREADABLE as error:
         raise BadInput(f"{path} cannot be read: {error}. It may be damaged.") from error
-
-
-def _csv_chunks(file: TableFile, magic: bytes, rows: int | None) -> Iterator[Table]:
-    path, style = file.path, file.style
-    if magic.startswith(b"PK"):
-        raise BadInput(f"{path} is a zip or Excel file. Save the sheet as CSV and give that.")
-    if not magic:
-        raise BadInput(f"{path} is empty. A first line with column names is needed.")
-    opened = gzip.open if magic.startswith(b"\x1f\x8b") else open
-    with opened(path, "rt", encoding=style.encoding, newline="") as text:
-        separator = style.separator or _guess([*islice(text, _PROBE_LINES)])
-        text.seek(0)
-        try:
-            yield from _split(csv.reader(text, delimiter=separator, strict=True), file.bad, rows)
-        except csv.Error as error:
-            raise BadInput(
-                f"{path} is not a well-formed CSV: {error}. Check its quotes."
-            ) from error
-
-
-def _guess(lines: list[str]) -> str:
-    """Separator that cuts all first lines into equally many cells, else the first into most."""
-    counts = {}
-    for separator in _SEPARATORS:
-        try:
-            cut = [len(row) for row in csv.reader(lines, delimiter=separator) if row]
-        except csv.Error:
-            continue
-        counts[separator] = (len(set(cut)) == 1 and cut[0] > 1, cut[0] if cut else 0)
-    if not counts.get(" ", (False, 0))[0]:
-        counts.pop(" ", None)  # spaces also stand inside of names
-    return max(counts, key=lambda s: (counts[s], -_SEPARATORS.index(s)), default=",")
-
-
-def _split(reader: Any, bad_rows: BadRows, rows: int | None) -> Iterator[Table]:
-    names = _header(next(reader, []))
-    records = _records(reader, len(names))
-    while chunk := list(islice(records, rows)):
-        lines = np.array([at for at, _ in chunk], dtype=np.intp)
-        ragged = [_ragged(at, names, row) for at, row in chunk if len(row) != len(names)]
-        keep = bad_rows.drop(Table({}, lines), ragged)
-        whole = [row for _, row in chunk if len(row) == len(names)]
-        columns = {
-            name: objects(map(cell_text, map(itemgetter(place), whole)))
-            for place, name in enumerate(names)
-        }
-        yield Table(columns, lines[keep])
-
-
-def _records(reader: Any, width: int) -> Iterator[tuple[int, list[str]]]:
-    """Every record with the line that it starts on; a quoted cell may span several lines."""
-    before = reader.line_num
-    for row in reader:
-        if row or width == 1:  # an empty line is no row, except where it is an empty cell
-            yield before + 1, row or [""]
-        before = reader.line_num
-
-
-def _header(names: list[str]) -> list[str]:
-    found = [name.strip() or f"column {place + 1}" for place, name in enumerate(names)]
-    twice = sorted({name for name in found if found.count(name) > 1})
-    if twice:
-        raise BadInput(
-            f"The first line names the column {twice[0]!r} more than once. "
-            "Every column needs its own name."
-        )
-    return found
-
-
-def _ragged(line: int, names: list[str], row: list[str]) -> BadCell:
-    """Bad cell where a row is too short or too long."""
-    ends = "the row goes on after it" if len(row) > len(names) else "the row ends here"
-    last = names[min(len(row), len(names)) - 1]
-    reason = f"{ends}, with {len(row)} cells where the first line names {len(names)}"
-    return BadCell(line, last, reason)
 
 
 def _pyarrow() -> Any:
@@ -186,20 +195,21 @@ def _pyarrow() -> Any:
 
 
 @contextmanager
-def _parquet_file(path: Path) -> Iterator[Any]:
+def _parquet_file(path: Path, file: BinaryIO) -> Iterator[Any]:
     pa = _pyarrow()
     try:
-        with pa.parquet.ParquetFile(path) as file:
-            yield file
+        # Not by Python's file, whose buffers grow with the file.
+        with pa.parquet.ParquetFile(path if path.is_file() else file) as parquet:
+            yield parquet
     except pa.lib.ArrowException as error:
         raise BadInput(f"{path} is not a readable Parquet file: {error}") from error
 
 
-def _parquet_chunks(path: Path, rows: int | None) -> Iterator[Table]:
-    with _parquet_file(path) as file:
-        names = [name for name in file.schema_arrow.names if not _PANDAS_INDEX.fullmatch(name)]
-        size, first = rows or max(1, file.metadata.num_rows), 1
-        for batch in file.iter_batches(size, columns=names):
+def _parquet_chunks(path: Path, file: BinaryIO, rows: int | None) -> Iterator[Table]:
+    with _parquet_file(path, file) as parquet:
+        names = [name for name in parquet.schema_arrow.names if not _PANDAS_INDEX.fullmatch(name)]
+        size, first = rows or max(1, parquet.metadata.num_rows), 1
+        for batch in parquet.iter_batches(size, columns=names):
             yield _table(_pyarrow(), batch, first)
             first += batch.num_rows
 
@@ -220,10 +230,15 @@ def _table(pa: Any, batch: Any, first: int) -> Table:
 
 def _cells(pa: Any, values: Any) -> NDArray[Any]:
     kind = values.type
+    if pa.types.is_duration(kind):  # in seconds
+        seconds = values.cast(pa.duration("us"), safe=False).cast(pa.int64()).cast(pa.float64())
+        return np.array(seconds.to_numpy(zero_copy_only=False), dtype=float) / 1e6
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         # Not by Python numbers, which take a hundred times as long; gaps become NaN.
         found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return np.array(found, dtype=float)
+    if pa.types.is_timestamp(kind):  # nanoseconds have no type in Python
+        values = values.cast(pa.timestamp("us", kind.tz), safe=False)
     return objects(map(_written, values.to_pylist()))
 
 
@@ -275,6 +290,19 @@ class _ParquetWriter:
         """Write the end of the file."""
         if self._writer is not None:
             self._writer.close()
+
+
+def check_table_output(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """Raise unless a table can be written at ``path`` that is none of ``inputs``."""
+    suffix = path.suffix.lower()
+    if suffix in (".xlsx", ".xls", ".ods"):
+        raise BadInput(
+            f"{path} would be a spreadsheet, but tables are written as .csv, .csv.gz, .tsv or "
+            ".parquet. Excel opens .csv files."
+        )
+    if suffix == ".parquet":
+        _pyarrow()
+    check_output(path, inputs)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.cells import BadInput, BadRows, Table
 from ordinalgp.tables.encoding import Encoder, describe_new_values, learn, parse_columns
 from ordinalgp.tables.frames import as_table, column_name, has_names, label_values
+from ordinalgp.tables.reading import Reading
 from ordinalgp.tables.training import EncodedFile
 from ordinalgp.validation.labels import class_positions, count_levels, encode_levels
 from ordinalgp.validation.options import check_option
@@ -107,6 +108,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         "error" raises an error that names the rows.
     target : str, default=None
         Name of the target column, which tables may or may not have. It is never a feature.
+    reading : Reading, default=None
+        Conventions of the training file that later files share: words for a missing value, the
+        decimal mark, borders at which the target was cut. ``ordinalgp fit`` sets it.
 
     Attributes
     ----------
@@ -174,6 +178,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         numeric: Collection[str] = (),
         on_new_values: str = "use",
         target: str | None = None,
+        reading: Reading | None = None,
     ) -> None:
         self.classifier = classifier
         self.kernel = kernel
@@ -183,8 +188,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         self.numeric = numeric
         self.on_new_values = on_new_values
         self.target = target
+        self.reading = reading
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, decimal: str = ".") -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, decimal: str | None = None) -> Self:
         """Learn the encoding of the columns, then fit the classifier.
 
         Parameters
@@ -195,8 +201,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
             Ordered levels, as the classifier takes them.
         sample_weight : array-like of shape (n_samples,), default=None
             Number of times that each row counts, in the encoding and in the classifier.
-        decimal : str, default="."
-            Decimal point of numbers that are given as texts.
+        decimal : {".", ","}, default=None
+            Decimal mark of numbers that are given as texts; None finds it.
 
         Returns
         -------
@@ -206,9 +212,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         check_option("on_new_values", self.on_new_values, ON_NEW_VALUES)
         if y is None:
             raise ValueError("TableModel requires y to be passed, but the target y is None.")
-        table = self._without_target(as_table(X))
+        table = self._without_target(self._table(X))
         weights = check_weights(sample_weight, len(table))
-        encoder, features = self._learn_encoding(table, weights, decimal)
+        encoder, features = self._learn_encoding(table, weights, decimal, has_names(X))
         classifier, codes = self._fit_classifier(encoder, features, y, sample_weight)
         counts = count_levels(codes, weights, len(classifier.categories_))
         mean, var = _latent(classifier, features)
@@ -228,16 +234,17 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return features
 
     def _learn_encoding(
-        self, table: Table, weights: FloatArray, decimal: str
+        self, table: Table, weights: FloatArray, decimal: str | None, named: bool
     ) -> tuple[Encoder, FloatArray]:
         """The encoding of the rows that count, and the features of all rows."""
         counted = table if weights.all() else table.take(weights > 0)
         nominal, numeric = (list(map(column_name, n)) for n in (self.nominal, self.numeric))
         parsed, bad = parse_columns(counted, nominal, numeric, decimal)
         BadRows().drop(counted, bad)
+        _tell_left_out(parsed, named)
         encoder = learn(parsed, weights[weights > 0])
         rows = parsed if counted is table else table
-        features, bad = encoder.encode(rows, decimal)
+        features, bad = encoder.encode(rows, parsed.decimal)
         BadRows().drop(rows, bad)
         return encoder, features
 
@@ -338,9 +345,16 @@ class TableModel(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         return tags
 
+    @property
+    def _reading(self) -> Reading:
+        return Reading() if self.reading is None else self.reading
+
+    def _table(self, X: Any) -> Table:
+        return as_table(X).without_words(self._reading.missing)
+
     def _read(self, X: Any) -> Table:
         """The columns of a table by the names of training."""
-        table = as_table(X)
+        table = self._table(X)
         known = [column.name for column in self.encoder_.columns]
         if self._result.named and has_names(X):
             return table
@@ -371,7 +385,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = self._read(X)
-        features, bad = self.encoder_.encode(table, new_values=self.on_new_values)
+        decimal = self._reading.decimal
+        features, bad = self.encoder_.encode(table, decimal, new_values=self.on_new_values)
         BadRows().drop(table, bad)
         if new := describe_new_values(self.encoder_.new_values(table)):
             warn_user(
@@ -565,6 +580,16 @@ class TableModel(ClassifierMixin, BaseEstimator):
             File to write, for example "model.ogp"; a failure leaves no part of it.
         """
         save(self, path)
+
+
+def _tell_left_out(parsed: Table, named: bool) -> None:
+    """Warn of columns that are no features; those of an array are found by their places."""
+    if parsed.left_out and not (named and parsed.columns):
+        why = "\n".join(parsed.left_out.values())
+        told = "no column is left" if named else "columns of an array cannot be left out"
+        raise BadInput(f"{why}\nBut {told}. Give other columns, or a DataFrame.")
+    for reason in parsed.left_out.values():
+        warn_user(reason, UserWarning)
 
 
 def _latent(classifier: Any, features: FloatArray) -> tuple[FloatArray, FloatArray]:

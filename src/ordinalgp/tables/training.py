@@ -19,12 +19,44 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.tables import encoding
-from ordinalgp.tables.cells import BadCell, BadInput, Table
-from ordinalgp.tables.encoding import Encoder, Labels, NominalColumn, NumberColumn
+from ordinalgp.tables.advice import COMMAND_LINE, listed
+from ordinalgp.tables.cells import BadCell, BadInput, Table, describe_rows
+from ordinalgp.tables.cuts import Cuts
+from ordinalgp.tables.dates import days
+from ordinalgp.tables.encoding import (
+    Column,
+    DateColumn,
+    Encoder,
+    Labels,
+    NominalColumn,
+    NumberColumn,
+)
 from ordinalgp.tables.files import TableFile, parquet_rows
+from ordinalgp.tables.reading import Reading
+from ordinalgp.tables.screening import without_counters
 
 Say = Callable[[str], None]
 Usable = tuple[Table, NDArray[Any], list[Any] | None]
+
+
+class Problems(list[str]):
+    """Messages on a file, raised together."""
+
+    def collect(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function; keep the message if it raises one."""
+        try:
+            return function(*args)
+        except BadInput as error:
+            self.append(str(error))
+            return None
+
+    def check(self, path: Path) -> None:
+        """Raise one error with all messages, if there are any."""
+        if len(self) > 1:
+            told = "\n".join(f"{at}. {message}" for at, message in enumerate(self, start=1))
+            raise BadInput(f"{path} has {len(self)} problems:\n{told}")
+        if self:
+            raise BadInput(self[0])
 
 
 @dataclass(frozen=True)
@@ -37,37 +69,94 @@ class Source:
     drop: tuple[str, ...] = ()
     nominal: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    cut: int | None = None
+    """number of levels to cut the target into"""
+    cut_at: tuple[float, ...] = ()
+    """borders at which the target is cut"""
 
-    def read(self) -> Usable:
-        """Parsed features, labels and order of levels of the whole file, without bad rows."""
-        X, labels, order = self.usable(self.file.read())
+    def read(self) -> tuple["Source", Usable]:
+        """Source with known borders, and its parsed features, labels and levels."""
+        table = replace(self.file, tolerant=True).read()
+        problems = Problems()
+        settled = problems.collect(self.settled, table) or replace(self, cut=None, cut_at=(0.0,))
+        X, labels, order = settled.usable(table, problems=problems)
         self.check_levels(np.unique(labels).tolist())
-        return X, labels, order
+        return settled, (X, labels, order)
 
-    def usable(self, table: Table, like: Table | None = None) -> Usable:
+    def settled(self, table: Table) -> "Source":
+        """Source whose borders are known, from the target's values in a table."""
+        if self.cut is None or self.target not in table.columns:
+            return self
+        values = encoding.read_numbers(table, self.target)[0]
+        values = values[~np.isnan(values)]
+        if not len(values):
+            raise BadInput(f"The target column {self.target} has no numbers to cut into levels.")
+        return replace(self, cut=None, cut_at=Cuts.equal(values, self.cut).borders)
+
+    def reading(self, table: Table) -> Reading:
+        """Conventions that a model keeps of the file."""
+        decimal: Any = table.decimal
+        return Reading(self.file.style.missing, decimal, self.cut_at)
+
+    def usable(
+        self, table: Table, like: Table | None = None, problems: Problems | None = None
+    ) -> Usable:
         """Parsed features, labels and order of levels of some rows, without bad ones."""
-        labels, order, wrong = self.labels(table)
-        X, misfits = self.features(table, like)
-        keep = self.file.bad.drop(table, wrong + misfits)
+        problems = Problems() if problems is None else problems
+        problems += [*table.problems, *self._wrong_names(table)]
+        labels, order, wrong = [], None, list(table.bad)
+        if self.target in table.columns:
+            found = problems.collect(self.labels, table)
+            labels, order, misread = found or ([], None, [])
+            wrong += misread
+        X, misfits = problems.collect(self.features, table, like) or (table, [])
+        wrong += misfits
+        if wrong and self.file.bad.policy == "error":
+            problems.append(describe_rows(self.file.bad.source, table, wrong))
+        problems.check(self.file.path)
+        keep = self.file.bad.drop(table, wrong)
+        if not keep.any():
+            raise BadInput(f"{self.file.path} has no rows that can be used.")
         return X.take(keep), labels[keep], order
+
+    def _wrong_names(self, table: Table) -> list[str]:
+        """Messages on names that no column has."""
+        known = listed(list(table.columns))
+        found = []
+        if self.target not in table.columns:
+            found.append(f"There is no target column {self.target!r}. The columns are {known}.")
+        for option in ("drop", "nominal", "numeric"):
+            unknown = [name for name in getattr(self, option) if name not in table.columns]
+            if unknown:
+                names = listed([*map(repr, unknown)])
+                found.append(f"--{option} names {names}, but the columns are {known}.")
+        return found
 
     def features(self, table: Table, like: Table | None = None) -> tuple[Table, list[BadCell]]:
         """Parsed columns without the target and those that are dropped; cells that do not fit.
 
         The kinds of the columns are found from their cells, or are those of ``like``.
         """
-        table.require(self.drop, "--drop names {name}, but the columns are {columns}.")
         X = table.without([self.target, *self.drop])
         if not X.columns:
             raise BadInput(f"There are no columns beside the target {self.target}.")
-        decimal = self.file.style.decimal
         if like is not None:
-            return encoding.parse_as(X, like, decimal)
-        return encoding.parse_columns(X, self.nominal, self.numeric, decimal)
+            return encoding.parse_as(X, like)
+        nominal = [name for name in self.nominal if name in X.columns]
+        numeric = [name for name in self.numeric if name in X.columns]
+        parsed, bad = encoding.parse_columns(X, nominal, numeric)
+        parsed = without_counters(parsed, self.numeric)
+        if not parsed.columns:
+            raise BadInput(
+                f"No column beside the target {self.target} can be used.\n"
+                + "\n".join(parsed.left_out.values())
+            )
+        return parsed, bad
 
     def labels(self, table: Table) -> Labels:
         """Labels, order and bad cells of the target."""
-        return encoding.read_target(table, self.target, self.categories, self.file.style.decimal)
+        cuts = Cuts(self.cut_at) if self.cut_at else None
+        return encoding.read_target(table, self.target, self.categories, cuts=cuts)
 
     def check_levels(self, found: Sequence[Any]) -> None:
         """Raise unless there are two levels to tell apart."""
@@ -150,6 +239,21 @@ class NumberSums:
 
 
 @dataclass(eq=False)
+class DateSums:
+    """Sums over a column of dates: those of their days."""
+
+    days: NumberSums
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Add a batch."""
+        self.days.add(days(values))
+
+    def column(self, name: str) -> DateColumn:
+        """The encoding."""
+        return DateColumn(name, self.days.column(name))
+
+
+@dataclass(eq=False)
 class TextCounts:
     """Counts of the cells of a nominal column."""
 
@@ -166,7 +270,7 @@ class TextCounts:
         if len(column.values) > self.most_texts:
             raise BadInput(
                 f"Column {name} has {len(column.values)} different texts, and a feature of each "
-                f"would not fit. Leave it out with --drop {name}."
+                f"would not fit. {COMMAND_LINE.leave_out(name)}."
             )
         return column
 
@@ -186,6 +290,9 @@ class EncodedFile:
     sample_labels: NDArray[Any]
     folder: Path
     batch_rows: int
+    reading: Reading
+    left_out: dict[str, str]
+    """columns that are no features, and the reason"""
 
     @property
     def n_rows(self) -> int:
@@ -211,8 +318,13 @@ def encode_file(source: Source, folder: Path, say: Say, settings: BatchSettings)
     bad, size = source.file.bad, settings.batch_rows
     quiet = replace(source, file=replace(source.file, bad=replace(bad, policy="skip", examples=[])))
     sample = sample_rows((quiet if bad.policy == "skip" else source).file, settings)
+    Problems(source._wrong_names(sample)).check(source.file.path)
+    source = source.settled(sample)
+    quiet = replace(quiet, cut=None, cut_at=source.cut_at)
     order = source.labels(sample)[1]
     parsed = source.features(sample)[0]
+    for reason in parsed.left_out.values():
+        say(reason)
     sums = {name: _begin(cells, settings) for name, cells in parsed.columns.items()}
     levels: Counter[Any] = Counter()
     for batch in _timed(source.file.chunks(size), "read", say):
@@ -221,19 +333,27 @@ def encode_file(source: Source, folder: Path, say: Say, settings: BatchSettings)
         for name, column in sums.items():
             column.add(X.columns[name])
     source.check_levels(list(levels))
-    encoder = Encoder(tuple(column.column(name) for name, column in sums.items()))
+    learned: dict[str, Column] = {name: each.column(name) for name, each in sums.items()}
+    for name, sign in parsed.units.items():
+        if isinstance(known := learned.get(name), NumberColumn):
+            learned[name] = replace(known, unit=sign)
+    encoder = Encoder(tuple(learned.values()))
     found = np.array(sorted(levels))
     counts = np.array([levels[level] for level in found.tolist()])
     X, labels, _ = quiet.usable(sample, parsed)
     rows = encoder.encode(X)[0]
-    encoded = EncodedFile(encoder, order, found, counts, rows, labels, folder, size)
+    kept = source.reading(sample), parsed.left_out
+    encoded = EncodedFile(encoder, order, found, counts, rows, labels, folder, size, *kept)
     _write(quiet, encoded, parsed, say)
     return encoded
 
 
-def _begin(cells: NDArray[Any], settings: BatchSettings) -> NumberSums | TextCounts:
+def _begin(cells: NDArray[Any], settings: BatchSettings) -> NumberSums | DateSums | TextCounts:
     if cells.dtype == object:
         return TextCounts(settings.most_texts)
+    if cells.dtype.kind == "M":
+        found = days(cells)
+        return DateSums(NumberSums(float(np.median(found[np.isfinite(found)]))))
     return NumberSums(float(np.median(cells[np.isfinite(cells)])))
 
 

@@ -1,0 +1,20 @@
+"""Conventions of a training file that later files share."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from ordinalgp._typing import FINITE, Axes
+from ordinalgp.persistence import saved_as
+
+
+@saved_as("reading.table")
+@dataclass(frozen=True)
+class Reading:
+    """Conventions that a model keeps of its training file."""
+
+    missing: tuple[str, ...] = ()
+    """words for a missing value, beside the usual ones"""
+    decimal: Literal[".", ","] | None = None
+    """decimal mark, where numbers can be read in two ways"""
+    borders: tuple[Annotated[float, Axes("", *FINITE)], ...] = ()
+    """borders at which the target was cut into levels"""

@@ -1,0 +1,253 @@
+"""Outputs: nothing is destroyed, and what cannot be written is said before the work begins."""
+
+import json
+import os
+import pty
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from tests.table_cases import LEVELS, school, write_csv
+
+import ordinalgp
+from ordinalgp import OrdinalGPClassifier
+from ordinalgp.runtime.files import check_output, whole_file
+from ordinalgp.tables import TableModel
+
+pytest.importorskip("typer")
+pytest.importorskip("matplotlib")
+from ordinalgp.cli.main import build
+
+FIT = ("-t", "grade", "--categories", ",".join(LEVELS), "--kernel", "rbf")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table, a model, and comparisons of items."""
+    made = tmp_path_factory.mktemp("ready")
+    columns, grade = school(30)
+    table = columns | {"grade": [LEVELS[g - 1] for g in grade]}
+    write_csv(made / "train.csv", table)
+    (made / "items.csv").write_text("item\na\nb\nc\n")
+    (made / "duels.csv").write_text("winner,loser\na,b\nb,c\n")
+    classifier = OrdinalGPClassifier(optimizer=None, categories=LEVELS)
+    model = TableModel(classifier, kernel="rbf", target="grade")
+    model.fit(columns, table["grade"]).save(made / "model.ogp")
+    return made
+
+
+@pytest.fixture
+def ready(capsys, folder, tmp_path, monkeypatch):
+    """Call the command in a copy of the folder; gives exit code, output and errors."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*args):
+        with pytest.raises(SystemExit) as stopped:
+            build()([str(arg) for arg in args])
+        out, err = capsys.readouterr()
+        return stopped.value.code or 0, out, err
+
+    return call
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Fail if a file is read or a model fitted: the output is checked first."""
+
+    def never(*args, **options):
+        raise AssertionError("the work began before the output was checked")
+
+    monkeypatch.setattr("ordinalgp.tables.files.TableFile.chunks", never)
+    monkeypatch.setattr("ordinalgp.load", never)
+
+
+COMMANDS = {
+    "fit": ("fit", "train.csv", *FIT),
+    "predict": ("predict", "model.ogp", "train.csv"),
+    "rank": ("rank", "items.csv", "duels.csv"),
+    "report": ("report", "model.ogp"),
+}
+
+
+def read_in_background(path):
+    """Thread that reads a pipe to its end, and the list that its content is put into."""
+    found = []
+    reader = threading.Thread(target=lambda: found.append(path.read_bytes()), daemon=True)
+    reader.start()
+    return reader, found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("link", [False, True])
+def test_a_pipe_is_written_through(command, link, ready, tmp_path):
+    pipe, regular = tmp_path / "pipe", tmp_path / "regular"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    reader, found = read_in_background(pipe)
+    code, _, err = ready(*COMMANDS[command], "-o", "link" if link else "pipe")
+    reader.join(20)
+    assert (code, stat.S_ISFIFO(pipe.stat().st_mode)) == (0, True), err
+    assert ready(*COMMANDS[command], "-o", regular)[0] == 0
+    assert found == [regular.read_bytes()]
+
+
+def test_a_device_is_written_through(tmp_path):
+    main, node = pty.openpty()
+    device = os.ttyname(node)
+    with whole_file(device) as file:
+        file.write(b"written")
+    assert os.read(main, 100) == b"written"
+    assert stat.S_ISCHR(os.stat(device).st_mode)
+    os.close(main)
+    os.close(node)
+
+
+def test_a_null_device_stays_one(ready, tmp_path):
+    null = tmp_path / "null"
+    try:
+        os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        null.write_bytes(b"")
+    except OSError:
+        pytest.skip("only root makes devices")
+    for command in COMMANDS.values():
+        code, _, err = ready(*command, "-o", "null")
+        assert code == 0, err
+        assert stat.S_ISCHR(null.stat().st_mode)
+
+
+def test_models_in_python_are_written_through_too(tmp_path):
+    X = np.linspace(-2, 2, 12)[:, None]
+    model = OrdinalGPClassifier(optimizer=None).fit(X, np.digitize(X[:, 0], [-1, 1]))
+    os.mkfifo(tmp_path / "pipe")
+    reader, found = read_in_background(tmp_path / "pipe")
+    model.save(tmp_path / "pipe")
+    reader.join(20)
+    (tmp_path / "copy.ogp").write_bytes(found[0])
+    assert ordinalgp.load(tmp_path / "copy.ogp").predict([[1.9]]) == model.predict([[1.9]])
+
+
+def test_a_failure_writes_nothing_into_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    hold = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
+    with pytest.raises(ZeroDivisionError), whole_file(tmp_path / "pipe") as file:
+        _ = file.write(b"half") // 0
+    with pytest.raises(BlockingIOError):
+        os.read(hold, 10)
+    os.close(hold)
+
+
+def test_sockets_are_refused_and_left(ready, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a short name: sockets have no long ones
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        code, _, err = ready(*COMMANDS["report"], "-o", "socket")
+        assert code == 2
+        assert "'socket' is a socket, where a file is to be written" in err
+        assert stat.S_ISSOCK((tmp_path / "socket").stat().st_mode)
+
+
+def test_the_output_may_be_the_standard_output(ready, tmp_path):
+    """As a pipe, and as a file that a shell appends to: what was in it stays."""
+    command = [sys.executable, "-m", "ordinalgp", *COMMANDS["predict"]]
+    printed = ready(*COMMANDS["predict"])[1].encode()
+    piped = subprocess.run([*command, "-o", "/dev/stdout"], capture_output=True, check=True).stdout
+    assert piped.startswith(printed)
+    with (tmp_path / "log").open("w") as log:
+        log.write("before\n")
+    with (tmp_path / "log").open("a") as log:
+        subprocess.run([*command, "-o", "/dev/stdout"], stdout=log, check=True)
+    assert (tmp_path / "log").read_bytes() == b"before\n" + piped
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("fit", "train.csv"),
+        ("predict", "train.csv"),
+        ("predict", "model.ogp"),
+        ("rank", "items.csv"),
+        ("rank", "duels.csv"),
+        ("report", "model.ogp"),
+    ],
+)
+@pytest.mark.parametrize("way", ["name", "symbolic", "hard", "roundabout"])
+def test_inputs_are_never_overwritten(command, name, way, ready, no_work, tmp_path):
+    (tmp_path / "sub").mkdir()
+    output = {"name": name, "roundabout": f"sub/../{name}"}.get(way, "link.csv")
+    if way == "symbolic":
+        (tmp_path / output).symlink_to(name)
+    elif way == "hard":
+        os.link(tmp_path / name, tmp_path / output)
+    before = (tmp_path / name).read_bytes()
+    code, out, err = ready(*COMMANDS[command], "-o", output)
+    assert (code, out) == (2, "")
+    assert f"The output '{output}' is the input '{name}', which would be lost." in err
+    assert (tmp_path / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_output_is_checked_before_the_work(command, ready, no_work, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    code, _, err = ready(*COMMANDS[command], "-o", "nowhere/out")
+    assert (code, "There is no folder" in err) == (2, True)
+    code, _, err = ready(*COMMANDS[command], "-o", ".")
+    assert (code, "'.' is a folder, where a file is to be written" in err) == (2, True)
+    code, _, err = ready(*COMMANDS[command], "-o", "train.csv/out")
+    assert (code, "There is no folder" in err) == (2, True)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_protected_places_are_refused_before_the_work(command, ready, no_work, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    (tmp_path / "kept.csv").write_text("as it was")
+    (tmp_path / "kept.csv").chmod(0o400)
+    if os.access(tmp_path / "closed", os.W_OK):
+        pytest.skip("root may write everywhere")
+    code, _, err = ready(*COMMANDS[command], "-o", "closed/out.csv")
+    assert (code, "'closed/out.csv' cannot be written" in err) == (2, True)
+    code, _, err = ready(*COMMANDS[command], "-o", "kept.csv")
+    assert (code, "'kept.csv' is protected against writing" in err) == (2, True)
+    assert (tmp_path / "kept.csv").read_text() == "as it was"
+
+
+def test_a_full_disk_is_said_before_the_work(tmp_path, monkeypatch):
+    def full(*args, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.open", full)
+    with pytest.raises(OSError, match="cannot be written: No space left on device"):
+        check_output(tmp_path / "out.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plots_need_a_folder_and_spare_inputs(ready, tmp_path):
+    evaluate = ("evaluate", "model.ogp", "train.csv", "--plots")
+    code, _, err = ready(*evaluate, "train.csv")
+    assert (code, "train.csv' is not a folder" in err) == (2, True)
+    (tmp_path / "plots").mkdir()
+    os.link(tmp_path / "model.ogp", tmp_path / "plots" / "confusion.png")
+    code, _, err = ready(*evaluate, "plots")
+    assert (code, "is the input 'model.ogp', which would be lost" in err) == (2, True)
+    code, out, err = ready(*evaluate, "new/plots", "--json")
+    assert code == 0, err
+    for path in json.loads(out)["plots"]:
+        assert (tmp_path / path).read_bytes()[:4] == b"\x89PNG"
+
+
+def test_demo_and_checkpoint_need_folders(ready, tmp_path):
+    code, _, err = ready("demo", "-o", "train.csv/demo")
+    assert (code, "train.csv' is not a folder" in err) == (2, True)
+    code, _, err = ready(*COMMANDS["fit"], "--checkpoint", "train.csv")
+    assert (code, "train.csv' is not a folder" in err) == (2, True)
+
+
+def test_predictions_are_no_spreadsheet(ready, no_work):
+    code, _, err = ready(*COMMANDS["predict"], "-o", "out.xlsx")
+    assert (code, "tables are written as .csv, .csv.gz, .tsv or .parquet" in err) == (2, True)
