@@ -14,6 +14,7 @@ from ordinalgp.plots.latent import (
     PosteriorDisplay,
     RelevanceVectorsDisplay,
 )
+from ordinalgp.plots.model_comparison import ModelComparisonDisplay
 from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay, IntervalDisplay
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "EvidenceDisplay",
     "IntervalDisplay",
     "LatentDisplay",
+    "ModelComparisonDisplay",
     "PosteriorDisplay",
     "RankingDisplay",
     "RelevanceDisplay",
