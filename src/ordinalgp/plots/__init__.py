@@ -7,6 +7,7 @@ Levels differ in lightness and in marker, so that they differ in print and for c
 
 from ordinalgp.plots.comparisons import ComparisonCurveDisplay, ComparisonDisplay, RankingDisplay
 from ordinalgp.plots.effects import EffectDisplay
+from ordinalgp.plots.explanation import ExplanationDisplay
 from ordinalgp.plots.hyperparameters import EvidenceDisplay, RelevanceDisplay
 from ordinalgp.plots.latent import (
     ContourDisplay,
@@ -25,6 +26,7 @@ __all__ = [
     "ContourDisplay",
     "EffectDisplay",
     "EvidenceDisplay",
+    "ExplanationDisplay",
     "IntervalDisplay",
     "LatentDisplay",
     "ModelComparisonDisplay",
