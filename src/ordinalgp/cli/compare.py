@@ -236,7 +236,7 @@ def _print_next(best: str, source: Source) -> None:
         "--nominal": source.nominal,
         "--numeric": source.numeric,
         "--on-bad-rows": ["skip"] * (source.file.bad.policy == "skip"),
-        "--separator": [style.separator] if style.separator else (),
+        "--separator": [style.separator.replace("\t", "tab")] if style.separator else (),
         "--decimal": [style.decimal] * (style.decimal != usual.decimal),
         "--encoding": [style.encoding] * (style.encoding != usual.encoding),
     }

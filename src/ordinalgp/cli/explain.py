@@ -17,7 +17,7 @@ from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, Table
 from ordinalgp.tables.explanation import Change, Explanations, RowExplanation
 from ordinalgp.tables.explanation import explain as explained
-from ordinalgp.tables.files import TableFile, table_writer
+from ordinalgp.tables.files import Rows, TableFile, table_writer
 
 _HALF = 6  # characters of the longest bar, to either side
 _ROWS = "Number of rows to explain, from the first on."
@@ -70,9 +70,8 @@ def explain(
         found = explained(fitted, chosen, decimal=decimal, **options)
     common.tell_skipped(file.bad)
     if output is not None:
-        records = found.records()
         with table_writer(output) as writer:
-            writer.write({name: [record[name] for record in records] for name in records[0]})
+            writer.write(_columns_of(found.records()))
     pictures = [] if plot is None else _draw(found, plot)
     if as_json:
         common.print_json(_json(found) | {"skipped_rows": file.bad.skipped})
@@ -82,6 +81,19 @@ def explain(
         print(f"Written: {path}")
     if row is None and len(chosen) < n:
         common.note(f"{len(chosen)} of {n:,} rows were explained; --rows or --row choose others.")
+
+
+def _columns_of(records: list[dict[str, Any]]) -> Rows:
+    """Columns of one type each: values of numbers and of nominal columns are texts."""
+    columns = {name: [record[name] for record in records] for name in records[0]}
+    for name in ("value", "higher_value", "lower_value"):
+        columns[name] = [None if each is None else full(each) for each in columns[name]]
+    return columns
+
+
+def full(value: Any) -> str:
+    """Cell of a table with all of its digits; whole numbers have no point."""
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def _chosen(
@@ -108,7 +120,7 @@ def _chosen(
     return kept, len(whole)
 
 
-def _print(found: Explanations, unit: str, most: int) -> None:
+def _print(found: Explanations, unit: str, shown: int) -> None:
     out = common.console()
     for number, row in enumerate(found.rows):
         if number:
@@ -123,12 +135,15 @@ def _print(found: Explanations, unit: str, most: int) -> None:
         if row.latent is not None:
             out.print(Text(_latent(row)))
         out.print()
-        out.print(_contributions(found, row, most))
-        _print_changes(row, most)
-    how = "exact" if found.exact else "± one standard error of the random orders of columns"
+        out.print(_contributions(found, row, shown))
+        _print_changes(row, shown)
+    how = "exact"
+    if not found.exact:
+        most = f"{max(found.errors.max(), 1e-4):.1g}"
+        how = f"over random orders of columns, with standard errors of at most {most}"
     out.print(
         f"\nContributions to the expected level are Shapley values over {found.n_background} "
-        f"training rows ({how}).",
+        f"training rows, {how}.",
         style="dim",
     )
 
@@ -185,11 +200,11 @@ def _contributions(found: Explanations, row: RowExplanation, most: int) -> Any:
     table.columns[3].no_wrap = True
     largest = max(max((abs(each.contribution) for each in row.columns), default=0.0), 1e-12)
     for each in row.columns[:most]:
-        error = "" if found.exact else f" ±{each.error:.2f}"
+        error = f" ±{each.error:.2f}" if _shows_errors(found) else ""
         cells = [
             short(each.column, _MOST_NAME),
             cell(each.value),
-            f"{each.contribution:+.2f}{error}",
+            f"{signed(each.contribution)}{error}",
             bar(each.contribution / largest),
             f"{100 * each.probability_contribution:+.1f}%",
         ]
@@ -201,9 +216,14 @@ def _contributions(found: Explanations, row: RowExplanation, most: int) -> Any:
         if some:
             total = sum(each.contribution for each in some)
             share = sum(each.probability_contribution for each in some)
-            blank = "" if found.exact else " " * 6
-            table.add_row(name, "", f"{total:+.2f}{blank}", "", f"{100 * share:+.1f}%")
+            blank = " " * 6 if _shows_errors(found) else ""
+            table.add_row(name, "", f"{signed(total)}{blank}", "", f"{100 * share:+.1f}%")
     return table
+
+
+def _shows_errors(found: Explanations) -> bool:
+    """Whether a standard error is more than 0.00 in print."""
+    return bool(found.errors.max() >= 0.005)
 
 
 def _changes(row: RowExplanation, most: int) -> Any:
@@ -214,6 +234,12 @@ def _changes(row: RowExplanation, most: int) -> Any:
             cells = [short(each.column, _MOST_NAME), cell(each.value)]
             table.add_row(*map(Text, [*cells, _change(each.higher), _change(each.lower)]))
     return table
+
+
+def signed(value: float) -> str:
+    """Number with its sign and two digits after the point; 0.00 has no sign."""
+    text = f"{value:+.2f}"
+    return "0.00" if text in ("+0.00", "-0.00") else text
 
 
 def bar(share: float) -> str:

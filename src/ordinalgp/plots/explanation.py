@@ -8,6 +8,7 @@ import numpy as np
 from ordinalgp._typing import FloatArray
 from ordinalgp.plots.base import Display, colors_of, pyplot
 
+_PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind texts on lines
 _UP, _DOWN = "#1b7837", "#762a83"  # also apart in lightness and for colour-blind readers
 
 
@@ -79,7 +80,6 @@ class ExplanationDisplay(Display):
             error = float(np.sqrt(sum(each.error**2 for each in rest)))
             parts.append((sum(each.contribution for each in rest), error))
         sizes, errors = np.array(parts).T
-        p = float(np.max(found.probabilities))
         at = explanations.categories.tolist().index(found.level)
         p = float(found.probabilities[at])
         title = f"line {found.line}: {found.level} ({p:.0%})"
@@ -123,7 +123,8 @@ class ExplanationDisplay(Display):
         ):
             ax.axvline(x, color="black", ls=":", lw=1, zorder=1)
             where = {"xytext": (0, 3 if up else -3), "textcoords": "offset points"}
-            ax.annotate(text, (x, y), ha="center", va="bottom" if up else "top", **where)
+            style = {"ha": "center", "va": "bottom" if up else "top", "bbox": _PAPER}
+            ax.annotate(text, (x, y), **style, **where)
         ax.set_yticks(place, self.names, parse_math=False)
         ax.set_ylim(len(place) + 0.1, -1.1)
         ax.set_xlim(low, high)
@@ -151,7 +152,7 @@ class ExplanationDisplay(Display):
             right = size >= 0
             x = ends[at] + (gap + errors[at] if right else -gap - errors[at])
             side = {"ha": "left" if right else "right", "va": "center", "fontsize": "small"}
-            ax.text(x, at, f"{size:+.2f}", **side)
+            ax.text(x, at, f"{size:+.2f}", bbox=_PAPER, zorder=2.5, **side)
 
 
 def _text(value: Any) -> str:

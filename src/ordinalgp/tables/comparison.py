@@ -459,10 +459,11 @@ def recommend(result: Comparison) -> str:
         return f"{start}, and no other model was compared."
     if ties:
         return f"{start}; {_ties(result, best, ties)}."
-    told = f"{start}; {_behind(result, rest[0], away[rest[0]])}"
+    told = f"{start}; {_the(result, rest[0])} {_behind(away[rest[0]])}"
     mine = next((name for name in rest if name in result.ours), None)
     if best not in result.ours and mine not in (None, rest[0]):
-        told += f", and the best of ordinalgp, {_behind(result, str(mine), away[str(mine)])}"
+        name = _the(result, str(mine))
+        told += f"; the best of ordinalgp, {name}, {_behind(away[str(mine)])}"
     return f"{told}."
 
 
@@ -480,12 +481,13 @@ def _ties(result: Comparison, best: str, ties: list[str]) -> str:
     return f"{named} are within one standard error, of which {_the(result, fastest)} is {speed}"
 
 
-def _behind(result: Comparison, name: str, away: tuple[float, float]) -> str:
+def _behind(away: tuple[float, float]) -> str:
+    """Distance from the best model in words."""
     difference, error = away
     if not np.isfinite(difference):
-        return f"{_the(result, name)} gave a level that occurred no probability at all"
+        return "gave a level that occurred no probability at all"
     chance = ", which chance may explain" if difference <= 2 * error else ""
-    return f"{_the(result, name)} is {difference:.3f} ± {error:.3f} behind{chance}"
+    return f"is {difference:.3f} ± {error:.3f} behind{chance}"
 
 
 def _the(result: Comparison, name: str, *, start: bool = False) -> str:
