@@ -356,19 +356,33 @@ def _independent(X: FloatArray) -> list[int]:
 
 
 def catboost(rows: TrainingRows) -> Predict:
-    """CatBoost with its own defaults, and its own treatment of nominal columns."""
+    """CatBoost with its own treatment of nominal columns; inner folds choose the rounds."""
     native = NativeColumns.of(rows.table)
-    model = import_module("catboost").CatBoostClassifier(
-        loss_function="MultiClass",
-        random_seed=rows.seed,
-        thread_count=1,
-        verbose=False,
-        allow_writing_files=False,
-        cat_features=[at for at, each in enumerate(native.values.values()) if each is not None],
-    )
-    model.fit(native.cells(rows.table), rows.codes)
-    classes = np.asarray(model.classes_, dtype=np.intp).ravel()
-    return lambda table: rows.complete(model.predict_proba(native.cells(table)), classes)
+    X, y = native.cells(rows.table), rows.codes
+    machine = import_module("catboost").CatBoostClassifier
+    nominal = [at for at, each in enumerate(native.values.values()) if each is not None]
+
+    def make(rounds: int) -> Any:
+        return machine(
+            iterations=rounds,
+            learning_rate=_LEARNING_RATE,
+            loss_function="MultiClass",
+            random_seed=rows.seed,
+            thread_count=1,
+            verbose=False,
+            allow_writing_files=False,
+            cat_features=nominal,
+        )
+
+    totals = np.zeros(_MOST_ROUNDS)
+    for train, test in rows.inner_folds:
+        model = make(_MOST_ROUNDS).fit(X[train], y[train])
+        stages = model.staged_predict_proba(X[test])
+        full = (rows.complete(p, np.ravel(model.classes_), len(train)) for p in stages)
+        totals += [log_losses(y[test], p).sum() for p in full]
+    fitted = make(1 + int(np.argmin(totals))).fit(X, y)
+    classes = np.ravel(fitted.classes_)
+    return lambda table: rows.complete(fitted.predict_proba(native.cells(table)), classes)
 
 
 def frequencies(rows: TrainingRows) -> Predict:
