@@ -242,12 +242,13 @@ def test_trees_get_numbers_with_gaps_and_codes_of_values():
 def test_peers_learn(name):
     """Each finds a strong signal, and none is far from the truth where there is none."""
     rng = np.random.default_rng(3)
-    x, split = rng.normal(size=240), [(np.arange(160), np.arange(160, 240))]
-    both = {"models": [name, "frequencies"], "cv": split}
-    strong = compare({"x": x}, np.digitize(x, [-0.5, 0.5]), **both)
+    x, names = rng.normal(size=240), [name, "frequencies"]
+    few = [(np.arange(60), np.arange(60, 120))]
+    strong = compare({"x": x}, np.digitize(x, [-0.5, 0.5]), models=names, cv=few)
     scores = {row["model"]: row["log_score"] for row in strong.table()}
     assert scores[name] < 0.6 * scores["frequencies"]
-    none = compare({"x": x}, rng.integers(0, 3, 240), **both)
+    split = [(np.arange(160), np.arange(160, 240))]
+    none = compare({"x": x}, rng.integers(0, 3, 240), models=names, cv=split)
     scores = {row["model"]: row["log_score"] for row in none.table()}
     assert abs(scores[name] - scores["frequencies"]) < 0.15
 
