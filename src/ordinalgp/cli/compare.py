@@ -21,13 +21,23 @@ from rich.text import Text
 from typer import Option
 
 from ordinalgp.cli import common
-from ordinalgp.cli.fit import Categories, Drop, Nominal, Numeric, Table, Target
+from ordinalgp.cli.fit import (
+    Categories,
+    Cut,
+    CutAt,
+    Drop,
+    Nominal,
+    Numeric,
+    Table,
+    Target,
+    _borders,
+)
 from ordinalgp.runtime.files import check_output, whole_file
 from ordinalgp.runtime.progress import Progress
 from ordinalgp.tables.cells import BadInput, gaps, texts
 from ordinalgp.tables.comparison import Comparison, ComparisonPlan, Outcome
 from ordinalgp.tables.contenders import CONTENDERS, DEFAULT
-from ordinalgp.tables.files import Format, table_writer
+from ordinalgp.tables.files import table_writer
 from ordinalgp.tables.training import BatchSettings, Source, sample_rows
 
 _WIDTH = 12  # characters of a column of scores: four and a name fit into 80
@@ -59,8 +69,12 @@ def compare(
     numeric: Numeric = None,
     on_bad_rows: common.OnBadRows = "error",
     separator: common.Separator = None,
-    decimal: common.Decimal = ".",
-    encoding: common.Encoding = "utf-8-sig",
+    decimal: common.Decimal = None,
+    encoding: common.Encoding = None,
+    missing: common.Missing = None,
+    sheet: common.Sheet = None,
+    cut: Cut = None,
+    cut_at: CutAt = None,
     as_json: common.Json = False,
 ) -> None:
     """Compare our models with usual ones on a table, by cross-validation.
@@ -75,11 +89,14 @@ def compare(
     check_picture(plot)
     dropped = (*common.words(drop), *([groups] if groups else []))
     source = Source(
-        common.table_file(table, on_bad_rows, separator, decimal, encoding),
+        common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
         target,
         common.words(categories) or None,
         dropped,
-        *map(common.words, (nominal, numeric)),
+        common.words(nominal),
+        common.words(numeric),
+        cut,
+        _borders(cut_at, cut, categories),
     )
     chosen = common.words(models) or DEFAULT
     for name in chosen:
@@ -120,18 +137,22 @@ def _plan(
 ) -> ComparisonPlan:
     """Read the table, or a sample of a large one, and plan the comparison."""
     large = batches.is_large(source.file.path)
-    whole = sample_rows(source.file, batches) if large else source.file.read()
+    file = replace(source.file, tolerant=True)
+    whole = sample_rows(source.file, batches) if large else file.read()
     if groups is not None:
         whole.require([groups], "--groups names {name}, but the columns are {columns}.")
-    X, labels, order = source.usable(whole)
+    X, labels, order = source.settled(whole).usable(whole)
+    common.tell_left_out(X.left_out)
+    X = replace(X, left_out={})
     source.check_levels(np.unique(labels).tolist())
     cells = None
     if groups is not None:
         cells = texts(whole.columns[groups])[np.isin(whole.lines, X.lines)]
         if gaps(cells).all():
             raise BadInput(f"--groups names {groups}, which has no values at all.")
-    nominal = [name for name, column in X.columns.items() if column.dtype == object]
-    numeric = [name for name in X.columns if name not in nominal]
+    kinds = {name: column.dtype.kind for name, column in X.columns.items()}
+    nominal = [name for name, kind in kinds.items() if kind == "O" and name not in X.levels]
+    numeric = [name for name, kind in kinds.items() if kind == "f"]
     plan = ComparisonPlan.of(
         X,
         labels,
@@ -227,7 +248,7 @@ def _print(result: Comparison, written: list[Path]) -> None:
 
 def _print_next(best: str, source: Source) -> None:
     """Print the command that fits the best model to all rows, with the same options."""
-    style, usual = source.file.style, Format()
+    style = source.file.style
     options: dict[str, Any] = {
         "--target": [source.target],
         "--model": [best] * (best != "auto"),
@@ -237,8 +258,12 @@ def _print_next(best: str, source: Source) -> None:
         "--numeric": source.numeric,
         "--on-bad-rows": ["skip"] * (source.file.bad.policy == "skip"),
         "--separator": [style.separator.replace("\t", "tab")] if style.separator else (),
-        "--decimal": [style.decimal] * (style.decimal != usual.decimal),
-        "--encoding": [style.encoding] * (style.encoding != usual.encoding),
+        "--decimal": [style.decimal] if style.decimal else (),
+        "--encoding": [style.encoding] if style.encoding else (),
+        "--missing": style.missing,
+        "--sheet": [style.sheet] if style.sheet else (),
+        "--cut": [str(source.cut)] if source.cut else (),
+        "--cut-at": [f"{border:g}" for border in source.cut_at],
     }
     parts = ["ordinalgp", "fit", str(source.file.path)]
     for option, values in options.items():

@@ -10,7 +10,13 @@ from typer import Argument, Option
 
 from ordinalgp.cli import common
 from ordinalgp.cli.compare import check_picture, draw
-from ordinalgp.cli.saved_model import Model, tell_new_columns
+from ordinalgp.cli.saved_model import (
+    ON_NEW_VALUES,
+    Model,
+    OnNewValues,
+    Surprises,
+    tell_new_columns,
+)
 from ordinalgp.runtime.files import check_output
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
@@ -43,9 +49,12 @@ def explain(
         Path | None, Option(metavar="FILE", help="Picture to draw (.png, .svg).")
     ] = None,
     on_bad_rows: common.OnBadRows = "error",
+    on_new_values: OnNewValues = "use",
     separator: common.Separator = None,
-    decimal: common.Decimal = ".",
-    encoding: common.Encoding = "utf-8-sig",
+    decimal: common.Decimal = None,
+    encoding: common.Encoding = None,
+    missing: common.Missing = None,
+    sheet: common.Sheet = None,
     as_json: common.Json = False,
 ) -> None:
     """Explain predictions: which columns move a row, and how far the next level is.
@@ -62,12 +71,14 @@ def explain(
     check_picture(plot)
     if not 0 <= coverage <= 1:
         raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
-    file = common.table_file(table, on_bad_rows, separator, decimal, encoding)
-    fitted = common.load_model(model)
+    common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
+    file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
+    fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
+    file = common.as_in_training(file, fitted)
     with threads_for(len(fitted.codes_)):
         chosen, n = _chosen(fitted, file, row, rows)
         options: dict[str, Any] = {"coverage": coverage, "max_background": background}
-        found = explained(fitted, chosen, decimal=decimal, **options)
+        found = explained(fitted, chosen, decimal=file.style.usual_decimal, **options)
     common.tell_skipped(file.bad)
     if output is not None:
         with table_writer(output) as writer:
@@ -113,10 +124,13 @@ def _chosen(
             )
         mask[np.array(row) - 1] = True
     table = whole.take(mask)
-    _, bad = model.encoder_.encode(table, file.style.decimal)
+    surprises = Surprises(model)
+    _, bad = surprises.encode(table, file.style.usual_decimal)
     kept = table.take(file.bad.drop(table, bad))
     if not len(kept):
         raise BadInput(f"{file.path} has no rows that can be used among those to explain.")
+    surprises.add(kept)
+    surprises.tell()
     return kept, len(whole)
 
 

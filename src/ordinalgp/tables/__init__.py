@@ -3,14 +3,23 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ordinalgp.tables.cuts import cut
+from ordinalgp.tables.cuts import cut_levels
 from ordinalgp.tables.model import TableModel
+from ordinalgp.tables.reading import Reading
 
 if TYPE_CHECKING:
     from ordinalgp.tables.comparison import Comparison, compare
     from ordinalgp.tables.explanation import Explanations, explain
 
-__all__ = ["Comparison", "Explanations", "TableModel", "compare", "cut", "explain"]
+__all__ = [
+    "Comparison",
+    "Explanations",
+    "Reading",
+    "TableModel",
+    "compare",
+    "cut_levels",
+    "explain",
+]
 
 _HOMES = {
     "Comparison": "comparison",

@@ -16,7 +16,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.metrics.row_losses import row_losses
 from ordinalgp.runtime.progress import Progress, Report, listening, reporter, silent
 from ordinalgp.runtime.threads import one_thread_everywhere
-from ordinalgp.tables.cells import BadInput, BadRows, Table, as_table, gaps
+from ordinalgp.tables.cells import BadInput, BadRows, Table, gaps
 from ordinalgp.tables.contenders import (
     Contender,
     TrainingRows,
@@ -27,6 +27,7 @@ from ordinalgp.tables.contenders import (
 )
 from ordinalgp.tables.encoding import parse_columns
 from ordinalgp.tables.folds import Folds, copies, group_numbers, make_folds
+from ordinalgp.tables.frames import as_table, label_values
 from ordinalgp.tables.summary import SCORES
 from ordinalgp.validation.labels import encode_levels
 from ordinalgp.validation.options import check_whole
@@ -187,13 +188,19 @@ class ComparisonPlan:
         chosen = contenders(models)
         table, bad = parse_columns(as_table(X), nominal, numeric)
         BadRows().drop(table, bad)
-        levels = encode_levels(y, categories)
+        if not table.columns:
+            told = " ".join(table.left_out.values())
+            raise BadInput(f"None of the columns can be used as a feature. {told}")
+        labels, order = label_values(y)
+        levels = encode_levels(labels, order if categories is None else categories)
         if len(levels.codes) != len(table):
             raise ValueError(f"X has {len(table)} rows, but y has {len(levels.codes)}.")
         rng = check_random_state(random_state)
         numbers = None if groups is None else group_numbers(groups, len(table))
         units = copies(table, levels.codes) if numbers is None else numbers
-        plan = cls(table, levels.codes, levels.categories, units, numbers, [], chosen, 0)
+        notes = tuple(table.left_out.values())
+        table = replace(table, left_out={})
+        plan = cls(table, levels.codes, levels.categories, units, numbers, [], chosen, 0, notes)
         plan = plan._sampled(max_rows, rng)
         seed = int(rng.randint(2**31 - 1000))
         return replace(plan, folds=plan._split(cv, repeats, seed), seed=seed)

@@ -27,6 +27,7 @@ from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.sparse import SparseBayesOrdinalClassifier
 from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.cells import Table, gaps
+from ordinalgp.tables.dates import days
 from ordinalgp.tables.encoding import Encoder, learn
 from ordinalgp.tables.folds import Folds, make_folds
 from ordinalgp.tables.model import TableModel
@@ -132,8 +133,11 @@ class Ours:
         levels = list(range(rows.n_levels))
         options = {"categories": levels, "random_state": rows.seed}
         classifier = clone(self.classifier).set_params(**options)
-        nominal = [name for name, cells in rows.table.columns.items() if cells.dtype == object]
-        numeric = [name for name in rows.table.columns if name not in nominal]
+        # The kinds of the columns are known, and must not be found again from fewer rows.
+        kinds = {name: cells.dtype.kind for name, cells in rows.table.columns.items()}
+        ordered = rows.table.levels
+        nominal = [name for name, kind in kinds.items() if kind == "O" and name not in ordered]
+        numeric = [name for name, kind in kinds.items() if kind == "f"]
         model = TableModel(classifier, kernel=self.kernel, nominal=nominal, numeric=numeric)
         model.fit(rows.table, rows.codes)
         return partial(_table_proba, model)
@@ -248,15 +252,17 @@ class NativeColumns:
     def cells(self, table: Table) -> NDArray[Any]:
         """Numbers, and texts of nominal values, in one array of objects."""
         columns = [
-            cells if values is None else np.array([str(cell) for cell in cells], dtype=object)
-            for cells, values in ((table.columns[name], v) for name, v in self.values.items())
+            _codes(table.columns[name], None).astype(object)
+            if values is None
+            else np.array([str(cell) for cell in table.columns[name]], dtype=object)
+            for name, values in self.values.items()
         ]
-        return np.column_stack([column.astype(object) for column in columns])
+        return np.column_stack(columns)
 
 
 def _codes(cells: NDArray[Any], values: list[str] | None) -> FloatArray:
     if values is None:
-        return cells.astype(float)
+        return days(cells) if cells.dtype.kind == "M" else cells.astype(float)
     place = {value: float(at) for at, value in enumerate(values)}
     return np.array([place.get(cell, np.nan) for cell in cells.tolist()])
 

@@ -21,8 +21,16 @@ from sklearn.utils import check_random_state
 
 from ordinalgp._typing import BoolArray, FloatArray, IntArray
 from ordinalgp.decisions import decide
-from ordinalgp.tables.cells import BadRows, Table, as_table, numbers, texts
-from ordinalgp.tables.encoding import NumberColumn
+from ordinalgp.tables.cells import BadRows, Table, gaps, objects, texts
+from ordinalgp.tables.dates import written
+from ordinalgp.tables.encoding import (
+    Column,
+    DateColumn,
+    NominalColumn,
+    NumberColumn,
+    OrderedColumn,
+)
+from ordinalgp.tables.frames import as_table
 from ordinalgp.tables.model import TableModel
 from ordinalgp.tables.summary import interval_ranks
 from ordinalgp.validation.options import check_number, check_whole
@@ -172,7 +180,7 @@ def explain(
     *,
     coverage: float = 0.9,
     max_background: int = 100,
-    decimal: str = ".",
+    decimal: str | None = None,
     random_state: Any = 0,
 ) -> Explanations:
     """Explain predictions: contributions of the columns, and the nearest other levels.
@@ -187,8 +195,8 @@ def explain(
         Coverage of the intervals of levels.
     max_background : int, default=100
         Number of training rows that stand for the average; the model keeps at most 100.
-    decimal : str, default="."
-        Decimal point of numbers that are given as texts.
+    decimal : str, default=None
+        Decimal mark of numbers that are given as texts; None finds it.
     random_state : int, RandomState instance or None, default=0
         Seed of the training rows, if fewer than all are used, and of the orders of columns.
 
@@ -221,9 +229,8 @@ def explain(
     if coverage > 1:
         raise ValueError(f"coverage must be at most 1, but is {coverage!r}.")
     table = as_table(X)
-    features, bad = model.encoder_.encode(table, decimal)
+    features, bad = model.encoder_.encode(table, decimal, new_values=model.on_new_values)
     BadRows().drop(table, bad)
-    table = _parsed(model, table, decimal)
     rng = check_random_state(random_state)
     background = model.sample_
     if len(background) > max_background:
@@ -282,8 +289,9 @@ class _Outputs:
 
     def levels(self, outputs: FloatArray) -> IntArray:
         """Ranks that the model predicts, by its decision rule."""
-        p, rule = outputs[:, : len(self.scale)], self.model.classifier_.decision
-        return decide(p, rule, self.model.level_counts_)
+        p, model = outputs[:, : len(self.scale)], self.model
+        rule = model.classifier_.decision if model.decision is None else model.decision
+        return decide(p, rule, model.level_counts_)
 
 
 # -------------------------------------------------------------------------------- contributions
@@ -362,55 +370,45 @@ class Game:
 # ------------------------------------------------------------------------------ other levels
 
 
-def _parsed(model: TableModel, table: Table, decimal: str) -> Table:
-    """The model's columns with numbers as floats and nominal values as texts."""
-    columns = {
-        column.name: numbers(table.columns[column.name], decimal)[0]
-        if isinstance(column, NumberColumn)
-        else texts(table.columns[column.name])
-        for column in model.encoder_.columns
-    }
-    return Table(columns, table.lines, table.unit)
-
-
 @dataclass(frozen=True, eq=False)
 class Search:
     """Search for the nearest values of single columns that change the level of one row."""
 
     model: TableModel
     outputs: _Outputs
-    row: Table
-    """the row alone, parsed"""
+    x: FloatArray
+    """features of the row"""
     level: int
     """its predicted rank"""
 
     def changes(self) -> list[Changes]:
         """Changes to a higher and to a lower level, for each column."""
-        columns = self.model.encoder_.columns
-        decoded = self.model.encoder_.decode(self.model.sample_)
-        found = []
-        for column in columns:
-            if isinstance(column, NumberColumn):
-                found.append(self._number(column, decoded.columns[column.name]))
-            else:
-                found.append(self._nominal(column))
-        return found
+        encoder = self.model.encoder_
+        columns = zip(encoder.columns, encoder.groups.values(), strict=True)
+        return [self._column(column, np.array(places)) for column, places in columns]
 
-    def _levels(self, name: str, values: NDArray[Any]) -> IntArray:
-        """Predicted ranks of the row with other values of a column."""
-        n = len(values)
-        columns = {other: np.repeat(cells, n) for other, cells in self.row.columns.items()}
-        table = Table(columns | {name: values}, np.arange(1, n + 1), "row")
-        features, _ = self.model.encoder_.encode(table)
+    def _column(self, column: Column, places: IntArray) -> Changes:
+        if isinstance(column, NumberColumn):
+            return self._number(column, places, float)
+        if isinstance(column, DateColumn):
+            return self._number(column.days, places, written)
+        if isinstance(column, OrderedColumn):
+            return self._number(column.ranks, places, lambda rank: column.values[round(rank)])
+        return self._nominal(column, places)
+
+    def _levels(self, places: IntArray, encoded: FloatArray) -> IntArray:
+        """Predicted ranks of the row with other features of a column."""
+        features = np.tile(self.x, (len(encoded), 1))
+        features[:, places] = encoded
         return self.outputs.levels(self.outputs.predict(features))
 
-    def _nominal(self, column: Any) -> Changes:
+    def _nominal(self, column: NominalColumn, places: IntArray) -> Changes:
         """Among other values, those that lead to the nearest higher and lower level."""
-        now = self.row.columns[column.name][0]
-        values = np.array([v for v in column.values if v != now] + [None], dtype=object)[:-1]
+        now = column.decode(self.x[None, places])[0]
+        values = objects(value for value in column.values if value != now)
         if not len(values):
             return None, None
-        levels = self._levels(column.name, values)
+        levels = self._levels(places, column.encode(values, ".")[0])
         found: list[Change | None] = []
         for sign in (1, -1):
             away = np.where(sign * (levels - self.level) > 0, np.abs(levels - self.level), np.inf)
@@ -419,28 +417,34 @@ class Search:
             found.append(self._change(values[at], levels[at]) if known else None)
         return found[0], found[1]
 
-    def _number(self, column: NumberColumn, known: FloatArray) -> Changes:
-        """Nearest numbers within the training range, among round ones."""
+    def _number(
+        self, column: NumberColumn, places: IntArray, show: Callable[[float], Any]
+    ) -> Changes:
+        """Nearest numbers within the training range, among round ones; a gap is at the median."""
         if column.low == column.high:
             return None, None
-        now = float(self.row.columns[column.name][0])
+        now = float(column.decode(self.x[None, places])[0])
         centre = column.median if np.isnan(now) else now
-        values = round_values(column.low, column.high, whole=_are_whole(known))
+        whole = _are_whole(column.decode(self.model.sample_[:, places]))
+        values = round_values(column.low, column.high, whole=whole)
         best: dict[int, tuple[float, Change]] = {}
         for side in (values[values > centre], values[values < centre][::-1]):
-            for sign, change in self._nearest(column.name, side).items():
-                distance = abs(float(change.value) - centre)
+            for sign, (value, rank) in self._nearest(column, places, side).items():
+                distance = abs(value - centre)
                 if sign not in best or distance < best[sign][0]:
-                    best[sign] = distance, change
+                    best[sign] = distance, self._change(show(value), rank)
         higher, lower = (best[sign][1] if sign in best else None for sign in (1, -1))
         return higher, lower
 
-    def _nearest(self, name: str, values: FloatArray) -> dict[int, Change]:
-        """First of the values, in their order, that leads to a higher (1) or lower (-1) level."""
+    def _nearest(
+        self, column: NumberColumn, places: IntArray, values: FloatArray
+    ) -> dict[int, tuple[float, int]]:
+        """First of the values that leads to a higher (1) or lower (-1) level, and that level."""
         if not len(values):
             return {}
+        encoded = column.encode(values, ".")[0]
         coarse = np.unique(np.linspace(0, len(values) - 1, _COARSE).round().astype(int))
-        signs = np.sign(self._levels(name, values[coarse]) - self.level)
+        signs = np.sign(self._levels(places, encoded[coarse]) - self.level)
         found = {}
         for sign in (1, -1):
             if not np.any(signs == sign):
@@ -448,9 +452,9 @@ class Search:
             hit = int(np.argmax(signs == sign))
             after = -1 if hit == 0 else int(coarse[hit - 1])
             between = np.arange(after + 1, coarse[hit] + 1)
-            levels = self._levels(name, values[between])
+            levels = self._levels(places, encoded[between])
             at = int(np.argmax(np.sign(levels - self.level) == sign))
-            found[sign] = self._change(float(values[between[at]]), levels[at])
+            found[sign] = float(values[between[at]]), int(levels[at])
         return found
 
     def _change(self, value: Any, rank: Any) -> Change:
@@ -494,9 +498,9 @@ def _assembled(
     rows = []
     for at in range(len(table)):
         mask = np.arange(len(table)) == at
-        alone = table.take(mask)
-        changes = Search(model, outputs, alone, int(levels[at])).changes()
-        columns = _columns(model, alone, phi[at], se[at], int(levels[at]), r, changes)
+        changes = Search(model, outputs, features[at], int(levels[at])).changes()
+        values = _values(model, table.take(mask), features[at])
+        columns = _columns(model, values, phi[at], se[at], int(levels[at]), r, changes)
         names = model.categories_.tolist()
         low, high = (names[int(end)] for end in ends[at])
         position = _position(model, features[mask]) if outputs.has_latent else None
@@ -521,9 +525,23 @@ def _assembled(
     )
 
 
+def _values(model: TableModel, row: Table, x: FloatArray) -> list[Any]:
+    """Values of the columns of one row: numbers, texts, or None for gaps."""
+    values: list[Any] = []
+    for column, places in zip(model.encoder_.columns, model.encoder_.groups.values(), strict=True):
+        cells = row.columns[column.name]
+        if gaps(cells)[0]:
+            values.append(None)
+        elif isinstance(column, NumberColumn):
+            values.append(float(column.decode(x[None, places])[0]))
+        else:
+            values.append(texts(cells)[0])
+    return values
+
+
 def _columns(
     model: TableModel,
-    row: Table,
+    values: Sequence[Any],
     phi: FloatArray,
     se: FloatArray,
     level: int,
@@ -532,10 +550,8 @@ def _columns(
 ) -> tuple[ColumnExplanation, ...]:
     found = []
     for at, name in enumerate(model.encoder_.groups):
-        cell = row.columns[name].tolist()[0]
-        value = None if cell is None or cell != cell else cell
         to_mean, to_mode = ((float(phi[at, out]), float(se[at, out])) for out in (r, level))
-        found.append(ColumnExplanation(name, value, *to_mean, *to_mode, *changes[at]))
+        found.append(ColumnExplanation(name, values[at], *to_mean, *to_mode, *changes[at]))
     return tuple(sorted(found, key=lambda each: -abs(each.contribution)))
 
 
