@@ -185,3 +185,24 @@ def test_the_input_is_spared(run, path):
     assert code == 2
     assert "is the input" in err
     assert path.read_bytes() == before
+
+
+def test_a_measured_target_is_cut(run, tmp_path):
+    columns, _ = school()
+    sleep = columns.pop("sleep")
+    path = write_csv(tmp_path / "sleep.csv", columns | {"sleep": sleep})
+    code, out, _ = run(path, "-t", "sleep", "--cut", "3", *QUICK)
+    assert code == 0
+    assert "48 rows, 3 folds" in out
+    code, out, _ = run(path, "-t", "sleep", "--cut-at", "6.5,7.5", *QUICK, "--json")
+    assert code == 0
+    assert len(json.loads(out)["levels"]) == 3
+
+
+def test_words_for_missing_values(run, path):
+    path.write_text(path.read_text() + '"none","7.0","no","Celle","p30","fair"\n')
+    args = path, "-t", "grade", *ORDER, "--drop", "pupil", *QUICK
+    assert run(*args)[0] == 2
+    code, out, _ = run(*args, "--missing", "none")
+    assert code == 0
+    assert "49 rows" in out

@@ -155,3 +155,15 @@ def test_bars_point_to_their_side():
     assert bar(-0.5) == "   ▒▒▒│"
     assert bar(0.0) == "      │"
     assert [signed(x) for x in (0.004, -0.004, 0.126, -2.0)] == ["0.00", "0.00", "+0.13", "-2.00"]
+
+
+def test_new_nominal_values_are_used_or_refused(run, model_file, tmp_path):
+    columns = {name: cells[:1] for name, cells in school()[0].items()} | {"home town": ["Dorf"]}
+    path = write_csv(tmp_path / "new.csv", columns)
+    code, out, err = run(model_file, path)
+    assert code == 0
+    assert "Dorf" in out
+    assert "training did not have" in err
+    code, _, err = run(model_file, path, "--on-new-values", "stop")
+    assert code == 2
+    assert "'Dorf' did not occur in training" in err

@@ -452,3 +452,27 @@ def test_folds_hold_the_shares_of_levels():
     _, y = rows()
     for _, test in make_folds(y, 5):
         assert np.all(np.abs(np.bincount(y[test], minlength=3) - np.bincount(y) / 5) <= 1)
+
+
+def test_dates_and_ordered_columns_are_compared():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    day, size = rng.integers(0, 400, 60), rng.integers(0, 3, 60)
+    table = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2023-01-01") + pd.to_timedelta(day, "D"),
+            "size": pd.Categorical.from_codes(size, ["s", "m", "l"], ordered=True),
+        }
+    )
+    split = [(np.arange(40), np.arange(40, 60))]
+    names = ["gp", "logistic", "boosting", "frequencies"]
+    result = compare(table, np.digitize(day / 150 + size, [1, 2.5]), models=names, cv=split)
+    assert not result.failures
+    assert result.models[-1] == "frequencies"
+
+
+def test_columns_that_are_no_features_are_named():
+    X, y = rows()
+    X["empty"] = [None] * 60
+    result = compare(X, y, models=["frequencies"], cv=2)
+    assert any("empty" in note for note in result.notes)

@@ -306,3 +306,40 @@ def test_bad_input_is_explained(fitted):
         explain(model, columns, coverage=1.5)
     with pytest.raises(ValueError, match="max_background"):
         explain(model, columns, max_background=0)
+
+
+# ------------------------------------------------------------------------------ kinds of columns
+
+
+def test_dates_and_ordered_columns_change_to_their_neighbours():
+    """The level rises with the date, and with the size; others must not be skipped."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    day, size = rng.integers(0, 400, 80), rng.integers(0, 4, 80)
+    sizes = ["s", "m", "l", "xl"]
+    table = pd.DataFrame(
+        {
+            "day": pd.Timestamp("2023-01-01") + pd.to_timedelta(day, "D"),
+            "size": pd.Categorical.from_codes(size, sizes, ordered=True),
+        }
+    )
+    y = np.digitize(day / 100 + size, [2.5, 4.5])
+    model = TableModel(OrdinalGPClassifier()).fit(table, y)
+    row = table.iloc[[0]].assign(day=pd.Timestamp("2023-05-31"), size="m")  # 1.5 + 1: at the border
+    found = explain(model, row).rows[0]
+    columns = {each.column: each for each in found.columns}
+    assert columns["day"].value == "2023-05-31"
+    assert columns["size"].value == "m"
+    change = columns["size"].higher or columns["size"].lower
+    assert change is not None
+    assert change.value in ("s", "l")
+    moved = columns["day"].lower or columns["day"].higher
+    assert moved is not None
+    assert model.predict(row.assign(day=pd.Timestamp(moved.value)))[0] == moved.level
+    assert len(moved.value) == len("2023-05-31")
+
+
+def test_a_new_nominal_value_is_explained(fitted):
+    model, columns = fitted
+    found = explain(model, replaced(columns, 0, "home town", ["Dorf"])).rows[0]
+    assert {each.column: each.value for each in found.columns}["home town"] == "Dorf"
