@@ -433,6 +433,12 @@ def test_a_lead_below_two_standard_errors_may_be_chance():
     assert "logistic regression is 0.030 ± 0.020 behind, which chance may explain." in said
 
 
+def test_frequencies_that_are_hardly_worse_are_named():
+    p = {"auto": HALF, "logistic": behind(HALF, 0.9), "frequencies": behind(HALF, 1.5, seed=1)}
+    said = made(p, dict.fromkeys(p, 1.0)).recommendation
+    assert said.endswith("; even the level frequencies are only 0.030 ± 0.020 behind.")
+
+
 def test_columns_without_signal_are_said_to_have_none():
     p = {"auto": HALF, "frequencies": behind(HALF, 0.5)}
     said = made(p, dict.fromkeys(p, 1.0)).recommendation

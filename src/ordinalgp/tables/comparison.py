@@ -465,13 +465,22 @@ def recommend(result: Comparison) -> str:
     if not rest:
         return f"{start}, and no other model was compared."
     if ties:
-        return f"{start}; {_ties(result, best, ties)}."
-    told = f"{start}; {_the(result, rest[0])} {_behind(away[rest[0]])}"
-    mine = next((name for name in rest if name in result.ours), None)
-    if best not in result.ours and mine not in (None, rest[0]):
-        name = _the(result, str(mine))
-        told += f"; the best of ordinalgp, {name}, {_behind(away[str(mine)])}"
+        told = f"{start}; {_ties(result, best, ties)}"
+    else:
+        told = f"{start}; {_the(result, rest[0])} {_behind(away[rest[0]])}"
+        mine = next((name for name in rest if name in result.ours), None)
+        if best not in result.ours and mine not in (None, rest[0]):
+            name = _the(result, str(mine))
+            told += f"; the best of ordinalgp, {name}, {_behind(away[str(mine)])}"
+    if rest[0] != "frequencies" and _by_chance(away.get("frequencies")):
+        difference, error = away["frequencies"]
+        told += f"; even the level frequencies are only {difference:.3f} ± {error:.3f} behind"
     return f"{told}."
+
+
+def _by_chance(away: tuple[float, float] | None) -> bool:
+    """Whether a difference is below two of its standard errors."""
+    return away is not None and away[0] <= 2 * away[1]
 
 
 def _ties(result: Comparison, best: str, ties: list[str]) -> str:
@@ -484,8 +493,10 @@ def _ties(result: Comparison, best: str, ties: list[str]) -> str:
     shown = [_the(result, name) for name in ties[:_NAMED_TIES]]
     if len(ties) > _NAMED_TIES:
         shown.append(f"{len(ties) - _NAMED_TIES} more")
-    named = f"{', '.join(shown[:-1])} and {shown[-1]}"
-    return f"{named} are within one standard error, of which {_the(result, fastest)} is {speed}"
+    told = f"{', '.join(shown[:-1])} and {shown[-1]} are within one standard error"
+    if not speed.endswith("faster"):
+        return told
+    return f"{told}, of which {_the(result, fastest)} is {speed}"
 
 
 def _behind(away: tuple[float, float]) -> str:
@@ -493,7 +504,7 @@ def _behind(away: tuple[float, float]) -> str:
     difference, error = away
     if not np.isfinite(difference):
         return "gave a level that occurred no probability at all"
-    chance = ", which chance may explain" if difference <= 2 * error else ""
+    chance = ", which chance may explain" if _by_chance(away) else ""
     return f"is {difference:.3f} ± {error:.3f} behind{chance}"
 
 
