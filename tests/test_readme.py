@@ -14,6 +14,7 @@ GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 NUMBER = r"-?\d+\.?\d*"
 FILES = {
+    "comparing-and-explaining.md": {"compare.png", "row.png"},
     "pictures.md": {"contours.png", "latent.png", "calibration.png"},
     "saving.md": {"model.ogp", "grades.ogp"},
     "tables-and-command-line.md": {"grades.ogp"},

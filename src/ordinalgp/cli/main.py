@@ -45,6 +45,16 @@ COMMANDS = {  # in the order of --help
         "Score a model on rows whose levels are known, beside a naive baseline.",
         "evaluate model.ogp test.csv --plots plots",
     ),
+    "compare": Entry(
+        "compare",
+        "Compare our models with usual ones on a table, by cross-validation.",
+        "compare grades.csv --target grade --categories low,mid,high --plot compare.png",
+    ),
+    "explain": Entry(
+        "explain",
+        "Explain predictions: which columns move a row, and how far the next level is.",
+        "explain model.ogp new.csv --row 3 --plot row.png",
+    ),
     "rank": Entry(
         "rank",
         "Rank items from comparisons of pairs, best first.",

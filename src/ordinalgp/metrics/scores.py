@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from ordinalgp.metrics import ranks
 from ordinalgp.metrics.ranks import label_ranks, probability_ranks, rank_order, weighted_mean
+from ordinalgp.metrics.row_losses import log_losses, ranked_probability_losses
 from ordinalgp.validation.weights import check_weights
 
 # ------------------------------------------------------------------------------- labels
@@ -170,9 +171,7 @@ def ranked_probability_score(
             "The ranked probability score needs at least 2 levels, but there is 1. Name every "
             "level, also those that y_true lacks, in categories=[...]."
         )
-    reached = true[:, None] <= np.arange(table.shape[1] - 1)
-    squares = (table.cumsum(axis=1)[:, :-1] - reached) ** 2
-    return weighted_mean(squares.mean(axis=1), sample_weight)
+    return weighted_mean(ranked_probability_losses(true, table), sample_weight)
 
 
 def log_score(
@@ -198,9 +197,7 @@ def log_score(
     0.6931
     """
     true, table = probability_ranks(y_true, probabilities, categories)
-    with np.errstate(divide="ignore"):
-        losses = -np.log(table[np.arange(len(true)), true])
-    return weighted_mean(losses, sample_weight)
+    return weighted_mean(log_losses(true, table), sample_weight)
 
 
 # ------------------------------------------------------------------------------- scorers

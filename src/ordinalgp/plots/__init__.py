@@ -7,6 +7,7 @@ Levels differ in lightness and in marker, so that they differ in print and for c
 
 from ordinalgp.plots.comparisons import ComparisonCurveDisplay, ComparisonDisplay, RankingDisplay
 from ordinalgp.plots.effects import EffectDisplay
+from ordinalgp.plots.explanation import ExplanationDisplay
 from ordinalgp.plots.hyperparameters import EvidenceDisplay, RelevanceDisplay
 from ordinalgp.plots.latent import (
     ContourDisplay,
@@ -14,6 +15,7 @@ from ordinalgp.plots.latent import (
     PosteriorDisplay,
     RelevanceVectorsDisplay,
 )
+from ordinalgp.plots.model_comparison import ModelComparisonDisplay
 from ordinalgp.plots.predictions import CalibrationDisplay, ConfusionDisplay, IntervalDisplay
 
 __all__ = [
@@ -24,8 +26,10 @@ __all__ = [
     "ContourDisplay",
     "EffectDisplay",
     "EvidenceDisplay",
+    "ExplanationDisplay",
     "IntervalDisplay",
     "LatentDisplay",
+    "ModelComparisonDisplay",
     "PosteriorDisplay",
     "RankingDisplay",
     "RelevanceDisplay",

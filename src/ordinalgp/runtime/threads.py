@@ -14,6 +14,11 @@ def one_thread() -> AbstractContextManager[Any]:
     return threadpool_limits(1, "blas")
 
 
+def one_thread_everywhere() -> AbstractContextManager[Any]:
+    """One thread of BLAS and of OpenMP inside the ``with`` block, so that times compare."""
+    return threadpool_limits(1)
+
+
 def one_thread_per_worker(n_jobs: int | None) -> AbstractContextManager[Any]:
     """One BLAS thread while several workers share the cores; no limit for a single worker."""
     return one_thread() if effective_n_jobs(n_jobs) > 1 else nullcontext()
