@@ -19,6 +19,7 @@ from tests.table_cases import LEVELS, encoded, school, write_csv
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier, metrics
+from ordinalgp.core import search
 from ordinalgp.kernels import ARDLinear, Exponential, PerColumn
 
 pytest.importorskip("typer")
@@ -713,3 +714,14 @@ def test_passes_are_lines_and_stages_are_summed_up():
         "pass 1: 1,000 rows, 42 rows/s",
         "log evidence -90.000 -> -70.000 in 3 evaluations",
     ]
+
+
+def test_a_fit_that_has_not_converged_says_what_to_do(run, files, monkeypatch):
+    climb = search._lbfgs
+    monkeypatch.setattr(search, "_lbfgs", lambda *given: (climb(*given)[0], False))
+    order = ["--categories", ",".join(LEVELS), "--model", "gp"]
+    code, out, _ = run("fit", files(), "-t", "grade", *order)
+    assert code == 0
+    told = " ".join(out.split())
+    assert "NOT converged" in told
+    assert "Leave out columns that say little (--drop), or choose a kernel" in told

@@ -16,6 +16,7 @@ from ordinalgp.many_rows.likelihood_step import (
     LikelihoodStep,
     ScaleEvidence,
     ShiftEvidence,
+    _scale_reach,
     likelihood_step,
 )
 
@@ -223,3 +224,16 @@ def test_part_of_a_step():
     assert_array_equal(step.change, [0.5, -1.0])
     assert (step.offset, step.log_scale, step.gain) == (0.3, 0.2, 3.0)
     assert_array_equal(LikelihoodStep.none(2).change, [0.0, 0.0])
+
+
+def test_noise_at_its_bound_holds_the_common_scale():
+    """Without signal the noise is at its bound; thresholds that grow without it go to and fro."""
+    likelihood = OrdinalProbit.from_thresholds([-1.0, 1.0], 1.0)
+    high = float(np.exp(likelihood.bounds[0, 1]))
+    at_bound = OrdinalProbit.from_thresholds([-1.0, 1.0], high)
+    assert_allclose(_scale_reach(at_bound, (0.0, 0.0)), [-0.5, 0.0], atol=1e-9)
+    # A step of the noise by -0.1 makes room for as much; if it also follows by half, for twice.
+    assert_allclose(_scale_reach(at_bound, (-0.1, 0.0)), [-0.5, 0.1], atol=1e-9)
+    assert_allclose(_scale_reach(at_bound, (-0.1, 0.5)), [-0.5, 0.2], atol=1e-9)
+    for free in (_scale_reach(likelihood, (0.0, 0.0)), _scale_reach(at_bound, None)):
+        assert_allclose(free, [-0.5, 0.5])
