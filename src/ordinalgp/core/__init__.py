@@ -46,6 +46,8 @@ Bibliography of the package; ``docs/papers.md`` says where each formula of the f
    MIT Press, 2006.
 .. [Shashua03] A. Shashua and A. Levin, "Ranking with large margin principle: two approaches",
    Advances in Neural Information Processing Systems 15, 2003.
+.. [Snelson06] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using pseudo-inputs",
+   Advances in Neural Information Processing Systems 18, 2006.
 .. [Srebro03] N. Srebro and T. Jaakkola, "Weighted low-rank approximations", International
    Conference on Machine Learning, 2003.
 .. [Sun10] B.-Y. Sun, J. Li, D. D. Wu, X.-M. Zhang and W.-B. Li, "Kernel discriminant learning for

@@ -5,9 +5,6 @@ no features, the prior is diagonal and nothing is approximated. Otherwise the fu
 features is represented by inducing items, chosen by pivoted Cholesky; what they leave of each
 item's variance counts as a value of its own (FITC, [Snelson06]_). Hyperparameters then come from
 the items with the most comparisons among each other.
-
-.. [Snelson06] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using pseudo-inputs", NIPS
-   18, 2006.
 """
 
 import heapq
