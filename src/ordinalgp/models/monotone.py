@@ -1,0 +1,261 @@
+"""Gaussian processes with monotone columns: the prior is conditioned on steps that never fall."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
+from ordinalgp.core.ep import cavities
+from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.inference import infer
+from ordinalgp.core.kernel_gradient import kernel_slope
+from ordinalgp.core.kernel_matrix import kernel_matrix
+from ordinalgp.core.linalg import Workspace
+from ordinalgp.core.objectives import Evaluation, ep_evidence
+from ordinalgp.core.problem import Approximation, Problem, Start
+from ordinalgp.core.search import Step, Task
+from ordinalgp.models.effects import Effects
+from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, warn_unfinished
+from ordinalgp.models.monotone_steps import (
+    StepLikelihood,
+    StepProjection,
+    Steps,
+    check_additive,
+    first_steps,
+    only_steps,
+    with_knots,
+)
+from ordinalgp.models.training_rows import RowIndex
+from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.warning import warn_user
+from ordinalgp.validation.memory import check_memory
+
+_SEARCH_STEPS = 50  # the search begins at the best hyperparameters without steps
+# Far below the length scales that chose the knots, a function could zigzag between them.
+_SHORTEST = float(np.log(1 / 1.5))
+_ROUNDS = 12  # of further knots, where the mean falls between two
+_FINE = 257  # points along a column at which the mean is looked at
+_ROUNDING = 1e-8  # largest fall, in the range of the mean along a column, that is none
+
+
+@saved_as("task.monotone")
+@dataclass(frozen=True, eq=False)
+class MonotoneTask(Task):
+    """Evidence of the levels under the prior of functions that never fall over the steps.
+
+    P(y | steps) = P(y, steps) / P(steps): two runs of EP, the second on virtual rows alone.
+    """
+
+    steps: Steps = field(kw_only=True)
+    lowest: FloatArray | None = field(default=None, kw_only=True, metadata={"saved": False})
+    """kernel parameters below which the search does not go"""
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Search bounds, shape (p, 2)."""
+        bounds = super().bounds
+        if self.lowest is not None:
+            p = len(self.lowest)
+            bounds[:p, 0] = np.clip(self.lowest, bounds[:p, 0], bounds[:p, 1])
+        return bounds
+
+    @cached_property
+    def support(self) -> FloatArray:
+        """Training inputs, then virtual rows."""
+        return np.vstack([self.X, self.steps.rows])
+
+    def problem(self, workspace: Workspace | None = None) -> Problem:
+        """Levels and steps together."""
+        n_steps = len(self.steps.lower)
+        A = StepProjection(self.projection, self.steps.differences)
+        y = np.concatenate([self.y, np.ones(n_steps, dtype=np.intp)])
+        counts = np.concatenate([self.counts, np.ones(n_steps)])
+        likelihood = StepLikelihood(self.likelihood, np.arange(len(y)) >= len(self.y))
+        return Problem(kernel_matrix(self.kernel, self.support), A, y, likelihood, counts)
+
+    def step_evaluation(self) -> tuple[Problem, Evaluation]:
+        """Log prior probability of all steps."""
+        problem = steps_alone(self.steps, kernel_matrix(self.kernel, self.steps.rows))
+        return problem, ep_evidence(problem, self.infer(problem))
+
+    def value_and_posterior(self, start: Start | None = None) -> tuple[float, Approximation]:
+        """The objective at the task's own hyperparameters, without its gradient."""
+        value, found = super().value_and_posterior(start)
+        return value - self.step_evaluation()[1].usable_value, found
+
+    def step(self, start: Start | None = None, workspace: Workspace | None = None) -> Step:
+        """Log evidence given the steps, and its gradient in theta."""
+        problem = self.problem()
+        found = ep_evidence(problem, self.infer(problem, start))
+        alone, prior = self.step_evaluation()
+        slope = kernel_slope(self.kernel, self.support, found.upstream, problem.K)
+        slope = slope - kernel_slope(self.kernel, self.steps.rows, prior.upstream, alone.K)
+        value = found.usable_value - prior.usable_value
+        gradient = np.concatenate([slope, found.d_likelihood])
+        return Step(value, gradient, found.approximation.start)
+
+
+def steps_alone(steps: Steps, K: FloatArray, mean: FloatArray | None = None) -> Problem:
+    """Steps of latent values N(mean, K) at the virtual rows."""
+    n = len(steps.lower)
+    parts = steps.differences, np.ones(n, dtype=np.intp), only_steps(n), np.ones(n)
+    return Problem(K, *parts, prior_mean=mean)
+
+
+@saved_as("monotone.sites")
+@dataclass(frozen=True, eq=False)
+class StepSites:
+    """Gaussian sites of the steps."""
+
+    tau: Annotated[FloatArray, Axes("S", 0.0, np.inf)]
+    nu: Annotated[FloatArray, Axes("S", *FINITE)]
+
+
+@saved_as("model.monotone")
+@dataclass(frozen=True, eq=False)
+class MonotoneGP(ExactGP):
+    """An exact model whose latent mean never falls, or rises, along some columns.
+
+    Beyond the knots of a column its mean stays as it is at the last one.
+    """
+
+    step_sites: StepSites
+    agreement: Annotated[FloatArray, Axes("d", *FINITE)]
+    """log of how much more probable the levels made each column's steps; 0 for other columns"""
+    free_value: float
+    """log evidence without steps, at the best hyperparameters without them"""
+
+    @classmethod
+    def restored(  # type: ignore[override]
+        cls,
+        task: Any,
+        sites: Sites,
+        rows: RowIndex,
+        summary: SearchSummary,
+        step_sites: StepSites,
+        agreement: FloatArray,
+        free_value: float,
+    ) -> Self:
+        """The model with its posterior derived; one factorisation."""
+        check_memory(len(task.X), n_matrices=4)
+        if not isinstance(task, MonotoneTask) or task.projection.shape != (
+            len(task.y),
+            len(task.X),
+        ):
+            raise ValueError("the projection and the rows disagree")
+        posterior = task.posterior(_joined(sites, step_sites))
+        return cls(task, sites, rows, summary, posterior, step_sites, agreement, free_value)
+
+    @classmethod
+    def constrained(cls, free: ExactGP, directions: IntArray, search: SearchOptions) -> ExactGP:
+        """The model with monotone columns, from the one without; itself if no column varies."""
+        X = free.task.X
+        for at in np.flatnonzero(directions):
+            if np.ptp(X[:, at]) > 0:
+                check_additive(free.kernel, X, int(at))
+        steps = first_steps(free.kernel, X, directions)
+        if steps is None:
+            return free
+        task = _with_steps(free.task, steps)
+        found = search.search(task, [task.theta], _SEARCH_STEPS)
+        task, value, final = _with_enough_knots(task.at(found.theta), found.start)
+        warn_unfinished(task, final)
+        path = np.concatenate([free.summary.path, found.path])
+        converged = bool(final.converged and found.converged and free.summary.converged)
+        summary = SearchSummary(value, path, converged, final.n_sweeps)
+        m, sites = len(task.y), final.sites
+        parts = Sites(sites.tau[:m], sites.nu[:m]), free.rows, summary, final.posterior
+        step_sites = StepSites(sites.tau[m:], sites.nu[m:])
+        return cls(task, *parts, step_sites, _agreement(free, steps), free.summary.value)
+
+    def latent(self, X: FloatArray) -> Moments:
+        """Posterior moments; beyond the knots the mean stays, and the variance may grow."""
+        inside = self.task.steps.clipped(X)
+        found = super().latent(inside)
+        beyond = np.flatnonzero(np.any(inside != X, axis=1))
+        if len(beyond) == 0:
+            return found
+        var = found.var.copy()
+        var[beyond] = np.maximum(var[beyond], super().latent(X[beyond]).var)
+        return Moments(found.mean, var)
+
+    def effects(self, X: FloatArray, groups: Any) -> Effects:
+        """Posterior of the own functions of groups of features, constant beyond the knots."""
+        return super().effects(self.task.steps.clipped(X), groups)
+
+    def left_out(self) -> Moments:
+        """Latent moments of every observation without one copy of itself; steps stay."""
+        seen, m = self.posterior.observed(), len(self.task.y)
+        marginal = Moments(seen.mean[:m], seen.var[:m])
+        return cavities(marginal, self.sites, np.minimum(self.task.counts, 1.0))
+
+
+def _with_steps(task: Task, steps: Steps) -> MonotoneTask:
+    data = task.X, task.kernel, task.likelihood, task.projection, task.y, task.counts
+    limits = task.objective, task.max_sweeps, task.tol
+    lowest = np.asarray(task.kernel.theta) + _SHORTEST
+    return MonotoneTask(*data, *limits, hyperprior=task.hyperprior, steps=steps, lowest=lowest)
+
+
+def _joined(sites: Sites, steps: StepSites) -> Sites:
+    return Sites(np.concatenate([sites.tau, steps.tau]), np.concatenate([sites.nu, steps.nu]))
+
+
+def _with_enough_knots(
+    task: MonotoneTask, start: Start | None
+) -> tuple[MonotoneTask, float, Approximation]:
+    """Add knots where the mean falls between them, until it does nowhere."""
+    for _ in range(_ROUNDS):
+        value, final = task.value_and_posterior(start)
+        falls = _falls(task, final.posterior)
+        if not falls:
+            return task, value, final
+        task, start = replace(task, steps=with_knots(task.steps, falls)), None
+    _warn_of_falls(falls)
+    return task, *task.value_and_posterior()
+
+
+def _falls(task: MonotoneTask, posterior: Posterior) -> dict[int, list[float]]:
+    """Middles of the stretches over which the mean falls, by column."""
+    found = {}
+    for at in np.unique(task.steps.column):
+        first = np.flatnonzero(task.steps.column == at)[0]
+        low, high = (task.steps.rows[end[first]] for end in (task.steps.lower, task.steps.upper))
+        knots = task.steps.knots(at)
+        grid = np.union1d(np.linspace(knots[0], knots[-1], _FINE), knots)
+        rows = np.tile(low, (len(grid), 1))
+        rows[:, at] = grid
+        mean = np.sign(high[at] - low[at]) * (task.kernel(rows, task.support) @ posterior.weights)
+        falls = np.diff(mean) < -_ROUNDING * np.ptp(mean)
+        if falls.any():
+            edges = np.flatnonzero(np.diff(np.concatenate([[0], falls, [0]])))
+            found[int(at)] = [float(np.mean(grid[[a, b]])) for a, b in edges.reshape(-1, 2)]
+    return found
+
+
+def _warn_of_falls(falls: dict[int, list[float]]) -> None:
+    columns = ", ".join(map(str, falls))
+    warn_user(
+        f"monotone: the mean still falls a little between knots of the features {columns}. Their "
+        "length scales are short: raise the lower bounds of the length scales.",
+        ConvergenceWarning,
+    )
+
+
+def _agreement(free: ExactGP, steps: Steps) -> FloatArray:
+    """Log P(steps | levels) / P(steps) of each column, at hyperparameters without steps."""
+    found = np.zeros(free.task.X.shape[1])
+    for at in np.unique(steps.column):
+        own = steps.of_column(at)
+        mean, covariance = free.joint(own.rows)
+        prior = steps_alone(own, free.kernel(own.rows))
+        posterior = steps_alone(own, covariance, mean)
+        after, before = (
+            ep_evidence(problem, infer(problem, smoothing="cavity")).value
+            for problem in (posterior, prior)
+        )
+        found[at] = after - before
+    return found
