@@ -21,7 +21,8 @@ from ordinalgp.persistence import saved_as
 # against Genz's integrals, the log prior probability of a column was too low by less than 0.1 with
 # knots a length scale apart, by 0.15 at half of it, and by 0.6 at a quarter.
 _KNOTS = (2, 3, 5, 9, 17)
-_GRID = 49  # points along a column; all numbers of knots less one divide 48, but for 17
+_GRID = 49  # points along a column; 48 is a multiple of each number of knots less one
+_LENGTHENINGS = 60  # by a quarter each: a factor of 600,000 in all
 _UNEXPLAINED = 0.01  # largest share of variance that is left between knots
 _FLAT = 1e-9  # share of the prior variance that counts as rounding
 # Noise of a step, far below any difference; 0 would divide by zero where a variance vanishes.
@@ -94,33 +95,55 @@ def _along(row: FloatArray, at: int, values: FloatArray) -> FloatArray:
     return rows
 
 
-def first_steps(kernel: Any, X: FloatArray, directions: IntArray) -> Steps | None:
-    """Steps along each column with a direction; None where no column varies."""
-    found = []
+def first_steps(kernel: Any, X: FloatArray, directions: IntArray) -> tuple[Any, Steps | None]:
+    """Steps along each column with a direction, None where no column varies, and the kernel.
+
+    Length scales so short that knots cannot follow the function are longer in this kernel.
+    """
+    columns = []
     for at in np.flatnonzero(directions).tolist():
         # Not a row of averages: where a value was filled in, another feature says so.
-        row = X[np.argmax(X[:, at])]
-        values = np.unique(X[:, at])
+        row, values = X[np.argmax(X[:, at])], np.unique(X[:, at])
         if len(values) > 1:
-            found.append((at, int(directions[at]), row, _first_knots(kernel, row, at, values)))
-    return make_steps(found) if found else None
+            kernel = _smooth_enough(kernel, row, at, values)
+            columns.append((at, int(directions[at]), row, values))
+    found = [(at, sign, row, _knots(kernel, row, at, v)[0]) for at, sign, row, v in columns]
+    return kernel, make_steps(found) if found else None
 
 
-def _first_knots(kernel: Any, row: FloatArray, at: int, values: FloatArray) -> FloatArray:
-    """Fewest knots from which the function follows in between, or all values if these are fewer."""
+def _knots(kernel: Any, row: FloatArray, at: int, values: FloatArray) -> tuple[FloatArray, bool]:
+    """Fewest knots from which the function follows in between, and whether it does.
+
+    All values are the knots if these are fewer.
+    """
     grid = np.linspace(values[0], values[-1], _GRID)
     K = kernel(_along(row, at, grid))
     C = K - K[:1] - K[:, :1] + K[0, 0]  # of differences from the first value
     for number in _KNOTS:
-        if len(values) <= number:
-            return values
         kept = np.linspace(0, _GRID - 1, number).round().astype(np.intp)
         inner = kept[1:]
         solved = np.linalg.lstsq(C[np.ix_(inner, inner)], C[inner], rcond=1e-10)[0]
         left = np.diagonal(C) - np.einsum("ij,ij->j", C[inner], solved)
         if np.max(left) <= _UNEXPLAINED * np.max(np.diagonal(C)):
-            break
-    return grid[kept]
+            return values if len(values) <= number else grid[kept], True
+    return values if len(values) <= _KNOTS[-1] else grid[kept], False
+
+
+def _smooth_enough(kernel: Any, row: FloatArray, at: int, values: FloatArray) -> Any:
+    """The kernel with length scales that let the most knots follow a column's function."""
+    longer = kernel
+    for _ in range(_LENGTHENINGS):
+        if _knots(longer, row, at, values)[1]:
+            return longer
+        theta, place = longer.theta.copy(), 0
+        for each in longer.hyperparameters:
+            size = 0 if each.fixed else each.n_elements
+            if each.name.endswith("length_scale") and size:
+                own = place + at if size == len(row) else slice(place, place + size)
+                theta[own] += np.log(1.25)
+            place += size
+        longer = longer.clone_with_theta(theta)
+    return kernel  # rough at every length
 
 
 def with_knots(steps: Steps, added: Mapping[int, Sequence[float]]) -> Steps:
