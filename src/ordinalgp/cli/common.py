@@ -220,7 +220,7 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print()
         out.print(_weights(summary["weights"]))
         out.print(f"\n{summary['mixture']}", markup=False)
-    elif summary["columns"][0]["relevance"] is None:
+    elif summary["columns"][0]["relevance"] is None and not summary["monotone"]:
         out.print(_one_length_scale(summary), markup=False)
     if dropped:
         out.print(f"Columns left out on request: {', '.join(dropped)}.", markup=False)
