@@ -25,13 +25,13 @@ def rows(n=60, seed=0, sign=1.0, noise=0.5):
     return X, np.digitize(f, np.quantile(f, [0.25, 0.5, 0.75]))
 
 
-def steepest_fall(model, X, at, sign=1):
-    """Largest fall of the latent mean between neighbours on a fine grid, per range of the mean."""
+def largest_fall(model, X, at, sign=1):
+    """Largest fall of the latent mean over any distance on a fine grid, per range of the mean."""
     low, high = X[:, at].min(), X[:, at].max()
     grid = np.tile(X[3], (2000, 1))
     grid[:, at] = np.linspace(low - 1.0, high + 1.0, len(grid))
     mean = sign * model.latent_mean_and_variance(grid)[0]
-    return max(0.0, -np.diff(mean).min()) / np.ptp(mean)
+    return np.max(np.maximum.accumulate(mean) - mean) / np.ptp(mean)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -40,14 +40,14 @@ def test_the_mean_never_falls_whatever_the_data_say(seed):
     X, y = rng.normal(size=(35, 3)), rng.integers(0, 3, 35)  # pure noise
     X[:, 1] = rng.integers(1, 6, 35)
     model = OrdinalGPClassifier(Additive(0.7), monotone=[1, -1, 0]).fit(X, y)
-    assert steepest_fall(model, X, 0) < 1e-7
-    assert steepest_fall(model, X, 1, sign=-1) < 1e-7
+    assert largest_fall(model, X, 0) < 1e-4
+    assert largest_fall(model, X, 1, sign=-1) < 1e-4
     free = OrdinalGPClassifier(Additive(0.7)).fit(X, y)
-    assert steepest_fall(free, X, 0) > 1e-3 or steepest_fall(free, X, 1, sign=-1) > 1e-3
+    assert max(largest_fall(free, X, 0), largest_fall(free, X, 1, sign=-1)) > 0.1
     grid = np.tile(X[0], (50, 1))
     grid[:, 0] = np.linspace(-4, 4, 50)
     effects = model.effects(grid)
-    assert np.all(np.diff(effects.mean[:, 0]) > -1e-7)
+    assert np.all(np.diff(effects.mean[:, 0]) > -1e-4)
     assert np.all(effects.std[:, 0] > 0)
 
 
@@ -57,7 +57,7 @@ def test_any_kernel_of_one_feature(kernel):
     X = rng.normal(size=(30, 1))
     y = np.digitize(np.sin(3 * X[:, 0]), [-0.5, 0.5])
     model = OrdinalGPClassifier(kernel, optimizer=None, monotone=[1]).fit(X, y)
-    assert steepest_fall(model, X, 0) < 1e-6
+    assert largest_fall(model, X, 0) < 1e-4
 
 
 def test_evidence_and_mean_against_brute_force():

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.inference import infer
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
@@ -33,11 +33,13 @@ from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.memory import check_memory
 
-_SEARCH_STEPS = 30  # the search begins at the best noise and thresholds without steps
-_ROUNDS = 6  # of further knots, where the mean falls between two
+_SEARCH_STEPS = 200  # the search begins at the best noise and thresholds without steps
+_ROUNDS = 8  # of further knots, where the mean falls between two
 _FINE = 257  # points along a column at which the mean is looked at
-# Largest fall that is none, in the range of the mean along a column, or in prior deviations.
-_ROUNDING, _FLAT = 1e-8, 1e-10
+_CLOSEST = 0.01  # distance of knots in the range of a column: closer ones differ by rounding alone
+# Falls that ask for knots, and falls that are worth a warning, in the range of the mean along a
+# column; and those that are rounding, in prior standard deviations.
+_FALL, _WARNED_FALL, _ROUNDING = 1e-7, 1e-4, 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,42 +241,60 @@ def _with_enough_knots(
     task: MonotoneTask, start: MonotoneStart | None
 ) -> tuple[MonotoneTask, float, Approximation]:
     """Add knots where the mean falls between them, until it does nowhere."""
+    value, final = task.value_and_posterior(start)
     for _ in range(_ROUNDS):
-        value, final = task.value_and_posterior(start)
-        falls = _falls(task, final.posterior)
-        if not falls:
+        added = {at: _new_knots(task.steps.knots(at), fall) for at, fall in _falls(task, final)}
+        if not any(added.values()):
             return task, value, final
-        task, start = replace(task, steps=with_knots(task.steps, falls)), None
-    _warn_of_falls(falls)
-    return task, *task.value_and_posterior()
+        task = replace(task, steps=with_knots(task.steps, added))
+        value, final = task.value_and_posterior()
+    falling = [str(at) for at, _ in _falls(task, final, _WARNED_FALL)]
+    if falling:
+        warn_user(
+            f"monotone: the mean still falls between knots of the features {', '.join(falling)}, "
+            "because functions of this kernel are rough. Use a smoother one, such as Additive().",
+            ConvergenceWarning,
+        )
+    return task, value, final
 
 
-def _falls(task: MonotoneTask, posterior: Posterior) -> dict[int, list[float]]:
-    """Middles of the gaps between knots within which the mean falls, by column."""
-    found = {}
-    for at in np.unique(task.steps.column):
-        first = np.flatnonzero(task.steps.column == at)[0]
-        low, high = (task.steps.rows[end[first]] for end in (task.steps.lower, task.steps.upper))
-        knots = task.steps.knots(at)
-        grid = np.union1d(np.linspace(knots[0], knots[-1], _FINE), knots)
+def _falls(
+    task: MonotoneTask, found: Approximation, largest: float = _FALL
+) -> list[tuple[int, FloatArray]]:
+    """Columns along which the mean falls, each with the ends of the stretches, (k, 2)."""
+    falling, steps = [], task.steps
+    for at in np.unique(steps.column):
+        first = np.flatnonzero(steps.column == at)[0]
+        low, high = (steps.rows[end[first]] for end in (steps.lower, steps.upper))
+        grid = _fine_grid(steps.knots(at))
         rows = np.tile(low, (len(grid), 1))
         rows[:, at] = grid
-        mean = np.sign(high[at] - low[at]) * (task.kernel(rows, task.support) @ posterior.weights)
-        least = max(_ROUNDING * np.ptp(mean), _FLAT * np.sqrt(np.max(task.kernel.diag(rows))))
-        falls = np.diff(mean) < -least
+        mean = task.kernel(rows, task.support) @ found.posterior.weights
+        mean *= np.sign(high[at] - low[at])
+        least = _ROUNDING * np.sqrt(np.max(task.kernel.diag(rows)))
+        falls = np.diff(mean) < -max(largest * np.ptp(mean), least)
         if falls.any():
-            gaps = np.unique(np.searchsorted(knots, grid[:-1][falls], side="right"))
-            found[int(at)] = [float(np.mean(knots[k - 1 : k + 1])) for k in gaps]
-    return found
+            ends = np.flatnonzero(np.diff(np.concatenate([[0], falls, [0]])))
+            falling.append((int(at), grid[ends].reshape(-1, 2)))
+    return falling
 
 
-def _warn_of_falls(falls: dict[int, list[float]]) -> None:
-    columns = ", ".join(map(str, falls))
-    warn_user(
-        f"monotone: the mean still falls a little between knots of the features {columns}, because "
-        "functions of this kernel are rough. Use a smoother one, such as Additive().",
-        ConvergenceWarning,
-    )
+def _fine_grid(knots: FloatArray) -> FloatArray:
+    """Many points along a column, some close to each knot: falls often begin there."""
+    even, gaps = np.linspace(knots[0], knots[-1], _FINE), np.diff(knots)
+    near = np.concatenate([knots[:-1] + 0.01 * gaps, knots[1:] - 0.01 * gaps])
+    return np.unique(np.concatenate([even, knots, near]))
+
+
+def _new_knots(knots: FloatArray, falls: FloatArray) -> list[float]:
+    """Ends of falls, their middles and those of their gaps, not too close to other knots."""
+    gap = np.clip(np.searchsorted(knots, falls.mean(axis=1)), 1, len(knots) - 1)
+    middles = np.concatenate([falls.mean(axis=1), (knots[gap - 1] + knots[gap]) / 2])
+    kept, least = list(knots), _CLOSEST * np.ptp(knots)
+    for value in np.concatenate([falls.ravel(), middles]):
+        if np.min(np.abs(np.array(kept) - value)) >= least:
+            kept.append(float(value))
+    return kept[len(knots) :]
 
 
 def _agreement(free: ExactGP, steps: Steps) -> FloatArray:
