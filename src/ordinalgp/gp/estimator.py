@@ -145,11 +145,12 @@ class OrdinalGPClassifier(OrdinalClassifier):
 
     With ``monotone``, the prior is that of functions that do not fall from knot to knot along the
     features named: virtual observations as in [Riihimaki10]_, of differences in place of
-    derivatives. The search begins at the hyperparameters of the free model and maximises the
-    evidence under this prior; a fit takes a few times as long. Knots are added until the
-    latent mean does not fall on a fine grid. Beyond the training range it stays as it is at the
-    edge. So the latent mean is monotone for all inputs, and with it the median level. Draws of the
-    latent function may fall a little, and where the variance changes, so may a probability.
+    derivatives. The kernel is that of the free model, lengthened where its functions are too rough
+    for knots to follow; noise and thresholds are searched again, by the evidence under this prior.
+    A fit takes two to three times as long. Knots are added until the latent mean does not fall on
+    a fine grid. Beyond the training range it stays as it is at the edge. So the latent mean is
+    monotone for all inputs, and with it the median level. Draws of the latent function may fall a
+    little, and where the variance changes, so may a probability.
 
     References
     ----------
