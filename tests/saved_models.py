@@ -67,6 +67,7 @@ MODELS = {
     "gp-prior": lambda: _gp(RBF([1.0, 2.0]), hyperprior=HyperPrior(noise=(-1.0, 1.0))).fit(
         X, CODES
     ),
+    "gp-monotone": lambda: _gp(Additive(1.0), monotone=[1, -1]).fit(X, CODES),
     "sequential": lambda: SequentialOrdinalGP(RBF(2.0), categories=LEVELS).fit(X, NAMES, CODES + 1),
     "stacked": lambda: StackedOrdinalGP(
         {"thresholds": _gp(RBF(2.0)), "no. 2": SequentialOrdinalGP(RBF(1.0), optimizer=None)},

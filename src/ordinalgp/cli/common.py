@@ -26,6 +26,7 @@ from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import COMMAND_LINE
 from ordinalgp.tables.cells import BadInput, BadRows
 from ordinalgp.tables.files import Format, TableFile
+from ordinalgp.tables.monotone import sentence
 from ordinalgp.tables.summary import ERRORS, RULE, SCORES
 
 _BAR = 8  # characters of the longest bar
@@ -219,10 +220,12 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print()
         out.print(_weights(summary["weights"]))
         out.print(f"\n{summary['mixture']}", markup=False)
-    elif summary["columns"][0]["relevance"] is None:
+    elif summary["columns"][0]["relevance"] is None and not summary["monotone"]:
         out.print(_one_length_scale(summary), markup=False)
     if dropped:
         out.print(f"Columns left out on request: {', '.join(dropped)}.", markup=False)
+    for agreement in summary["monotone"] or []:
+        out.print(sentence(agreement), markup=False)
     evidence = summary["log_evidence"]
     outcome = "converged" if summary["converged"] else "NOT converged"
     if evidence is not None:

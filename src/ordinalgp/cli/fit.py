@@ -4,7 +4,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +72,9 @@ Cut = Annotated[
 CutAt = Annotated[
     Words, Option(metavar="BORDER,...", help="Cut a measured target into levels at these borders.")
 ]
+_INCREASING = "Numeric columns along which the level must not fall, all else equal."
+Increasing = Annotated[Words, common.names(f"{_INCREASING} Implies --model gp --kernel additive.")]
+Decreasing = Annotated[Words, common.names("Numeric columns along which it must not rise.")]
 _CHECKPOINT = "Checkpoint folder for large tables; an interrupted fit resumes from it."
 Checkpoint = Annotated[Path | None, Option(metavar="FOLDER", help=_CHECKPOINT)]
 
@@ -88,6 +91,8 @@ def fit(
     drop: Drop = None,
     nominal: Nominal = None,
     numeric: Numeric = None,
+    increasing: Increasing = None,
+    decreasing: Decreasing = None,
     on_bad_rows: common.OnBadRows = "error",
     checkpoint: Checkpoint = None,
     separator: common.Separator = None,
@@ -122,11 +127,16 @@ def fit(
         _borders(cut_at, cut, categories),
     )
     batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
+    monotone = _directions(common.words(increasing), common.words(decreasing))
+    if monotone:
+        model, kernel = _for_monotone(model, kernel)
+        if batches.is_large(table):
+            _check_few()
     if model is None:
         model = "auto" if kernel is None and not batches.is_large(table) else "gp"
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
     kinds: dict[str, Any] = {"nominal": source.nominal, "numeric": source.numeric}
-    unfitted = TableModel(classifier, kernel=word, target=target, **kinds)
+    unfitted = TableModel(classifier, kernel=word, target=target, monotone=monotone, **kinds)
     if batches.is_large(table) and "checkpoint" in classifier.get_params(deep=False):
         classifier.set_params(checkpoint=checkpoint)
         left_out = _fit_large(unfitted, source, output, batches)
@@ -156,6 +166,41 @@ def _borders(given: Words, cut: int | None, categories: Words) -> tuple[float, .
     return Cuts.at([value for value in found if value is not None]).borders
 
 
+def _directions(increasing: Sequence[str], decreasing: Sequence[str]) -> dict[str, int]:
+    """1 or -1 for each monotone column."""
+    both = sorted(set(increasing) & set(decreasing))
+    if both:
+        raise BadInput(
+            f"Column {', '.join(both)} is in --increasing and in --decreasing. Leave out one."
+        )
+    return dict.fromkeys(increasing, 1) | dict.fromkeys(decreasing, -1)
+
+
+def _for_monotone(model: str | None, kernel: str | None) -> tuple[str, str]:
+    """Model and kernel that can have monotone columns."""
+    if model not in (None, "gp"):
+        raise BadInput(
+            f"--increasing and --decreasing need --model gp, but --model {model} was given."
+        )
+    if kernel not in (None, "additive", "linear"):
+        raise BadInput(
+            "--increasing and --decreasing need one function per column: --kernel additive or "
+            f"--kernel linear, but --kernel {kernel} was given."
+        )
+    return "gp", kernel or "additive"
+
+
+def _check_few(n_rows: int | None = None) -> None:
+    """Raise unless a table is small enough for monotone columns; None: too many rows to count."""
+    most = ordinalgp.OrdinalGPClassifier.many_rows_settings.exact_rows
+    if n_rows is None or n_rows > most:
+        told = "more" if n_rows is None else f"{n_rows:,}"
+        raise BadInput(
+            f"--increasing and --decreasing take at most {most:,} rows, but the table has {told}. "
+            "Fit a sample of the rows; in Python, OrdinalGPClassifier(inducing=None) takes more."
+        )
+
+
 def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str | None]:
     """Unfitted estimator of that name, and the kernel to give it once its features are known.
 
@@ -180,6 +225,8 @@ def _unfitted(name: str, kernel: str | None, **options: Any) -> tuple[Any, str |
 def _fit_small(model: TableModel, source: Source) -> dict[str, str]:
     """Fit a table that is read as a whole; gives the columns that were left out, and why."""
     source, (X, y, order) = source.read()
+    if model.monotone:
+        _check_few(len(X))
     common.tell_left_out(X.left_out)
     model.set_params(reading=source.reading(X))
     model.classifier.set_params(categories=order)

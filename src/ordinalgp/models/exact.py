@@ -359,7 +359,7 @@ class ExactGP(LatentModel):
 
     def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Joint posterior mean and covariance of new rows."""
-        cross = self.kernel(X, self.task.X)
+        cross = self.kernel(X, self.task.support)
         covariance = self.posterior.predict_covariance(cross, self.kernel(X))
         return cross @ self.posterior.weights, (covariance + covariance.T) / 2
 

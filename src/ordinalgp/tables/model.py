@@ -1,6 +1,6 @@
 """Classifier with the encoding of its table: the model that ``ordinalgp fit`` saves."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Annotated, Any, Self
@@ -26,6 +26,7 @@ from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.cells import BadInput, BadRows, Table
 from ordinalgp.tables.encoding import Encoder, describe_new_values, learn, parse_columns
 from ordinalgp.tables.frames import as_table, column_name, has_names, label_values
+from ordinalgp.tables.monotone import feature_directions
 from ordinalgp.tables.reading import Reading
 from ordinalgp.tables.training import EncodedFile
 from ordinalgp.validation.labels import class_positions, count_levels, encode_levels
@@ -106,6 +107,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Treatment of values of nominal columns that training did not have. "use" predicts them as
         none of the known values, as far from each of them as they are from each other, and warns;
         "error" raises an error that names the rows.
+    monotone : mapping from str to int, default=None
+        Numeric columns along which the latent mean must not fall (1) or rise (-1). For
+        ``OrdinalGPClassifier``, which is then the default, with ``kernel="additive"``.
     target : str, default=None
         Name of the target column, which tables may or may not have. It is never a feature.
     reading : Reading, default=None
@@ -177,6 +181,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         nominal: Collection[str] = (),
         numeric: Collection[str] = (),
         on_new_values: str = "use",
+        monotone: Mapping[str, int] | None = None,
         target: str | None = None,
         reading: Reading | None = None,
     ) -> None:
@@ -187,6 +192,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         self.nominal = nominal
         self.numeric = numeric
         self.on_new_values = on_new_values
+        self.monotone = monotone
         self.target = target
         self.reading = reading
 
@@ -289,22 +295,36 @@ class TableModel(ClassifierMixin, BaseEstimator):
         """The classifier to fit, which knows the features that belong to one column."""
         if self.classifier is not None:
             classifier = clone(self.classifier)
-        elif chunks or self.kernel is not None:
+        elif chunks or self.kernel is not None or self.monotone:
             classifier = OrdinalGPClassifier()
         else:
             classifier = StackedOrdinalGP(random_state=0)
-        if self.kernel is not None:
+        additive = self.classifier is None and self.monotone
+        word = "additive" if self.kernel is None and additive else self.kernel
+        if word is not None:
             if "kernel" not in classifier.get_params(deep=False):
                 raise ValueError(
-                    f"kernel={self.kernel!r} was given, but {type(classifier).__name__} mixes "
+                    f"kernel={word!r} was given, but {type(classifier).__name__} mixes "
                     "models with kernels of their own. Give OrdinalGPClassifier(), or no kernel."
                 )
             n_features, owner = len(encoder.features), encoder.owner
-            classifier.set_params(kernel=kernel_named(self.kernel, n_features, owner))
+            classifier.set_params(kernel=kernel_named(word, n_features, owner))
         elif isinstance(classifier, StackedOrdinalGP) and _takes_groups(classifier):
             classifier.set_params(feature_groups=encoder.owner)
+        if self.monotone:
+            self._set_directions(classifier, encoder)
         given = {"categories": self.categories, "decision": self.decision}
         return classifier.set_params(**{name: v for name, v in given.items() if v is not None})
+
+    def _set_directions(self, classifier: Any, encoder: Encoder) -> None:
+        """Tell the classifier to fit its monotone features."""
+        if "monotone" not in classifier.get_params(deep=False):
+            raise ValueError(
+                f"monotone was given, but {type(classifier).__name__} has no monotone columns. "
+                "Give OrdinalGPClassifier(), or no classifier."
+            )
+        named = {column_name(name): sign for name, sign in (self.monotone or {}).items()}
+        classifier.set_params(monotone=feature_directions(encoder, named))
 
     def _keep(self, result: TableResult) -> None:
         """Set the fitted attributes of a result."""

@@ -11,6 +11,7 @@ from ordinalgp.kernels.relevance import relevance_shares
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.model import TableModel
+from ordinalgp.tables.monotone import agreements
 from ordinalgp.validation.labels import class_positions
 
 RULE = (
@@ -113,6 +114,7 @@ def summarise(model: TableModel) -> dict[str, Any]:
         "weights": classifier.weights_ if isinstance(classifier, StackedOrdinalGP) else None,
         "mixture": _mixture(classifier) if isinstance(classifier, StackedOrdinalGP) else None,
         "log_evidence": None if found is None else float(found),
+        "monotone": agreements(model),
         "converged": bool(getattr(classifier, "converged_", True)),
         "columns": [
             {
