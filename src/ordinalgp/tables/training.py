@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.tables import encoding
+<<<<<<< HEAD
 from ordinalgp.tables.advice import COMMAND_LINE, listed
 from ordinalgp.tables.cells import BadCell, BadInput, Table, describe_rows
 from ordinalgp.tables.cuts import Cuts
@@ -31,6 +32,10 @@ from ordinalgp.tables.encoding import (
     NominalColumn,
     NumberColumn,
 )
+=======
+from ordinalgp.tables.cells import BadCell, BadInput, Table, texts
+from ordinalgp.tables.encoding import Encoder, Labels, NominalColumn, NumberColumn
+>>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
 from ordinalgp.tables.files import TableFile, parquet_rows
 from ordinalgp.tables.reading import Reading
 from ordinalgp.tables.screening import without_counters
@@ -69,6 +74,7 @@ class Source:
     drop: tuple[str, ...] = ()
     nominal: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+<<<<<<< HEAD
     cut: int | None = None
     """number of levels to cut the target into"""
     cut_at: tuple[float, ...] = ()
@@ -82,6 +88,24 @@ class Source:
         X, labels, order = settled.usable(table, problems=problems)
         self.check_levels(np.unique(labels).tolist())
         return settled, (X, labels, order)
+=======
+    groups: str | None = field(default=None, kw_only=True)
+    """column that says which rows belong together; not a feature"""
+
+    def read(self) -> Usable:
+        """Parsed features, labels and order of levels of the whole file, without bad rows."""
+        return self.read_groups()[0]
+
+    def read_groups(self) -> tuple[Usable, NDArray[Any] | None]:
+        """The same, and the group of each row, where a column has it."""
+        table = self.file.read()
+        X, labels, order = self.usable(table)
+        self.check_levels(np.unique(labels).tolist())
+        if self.groups is None:
+            return (X, labels, order), None
+        kept = np.isin(table.lines, X.lines)
+        return (X, labels, order), texts(table.columns[self.groups])[kept]
+>>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
 
     def settled(self, table: Table) -> "Source":
         """Source whose borders are known, from the target's values in a table."""
@@ -137,7 +161,14 @@ class Source:
 
         The kinds of the columns are found from their cells, or are those of ``like``.
         """
+<<<<<<< HEAD
         X = table.without([self.target, *self.drop])
+=======
+        table.require(self.drop, "--drop names {name}, but the columns are {columns}.")
+        grouping = [] if self.groups is None else [self.groups]
+        table.require(grouping, "--groups names {name}, but the columns are {columns}.")
+        X = table.without([self.target, *self.drop, *grouping])
+>>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
         if not X.columns:
             raise BadInput(f"There are no columns beside the target {self.target}.")
         if like is not None:
@@ -290,14 +321,36 @@ class EncodedFile:
     sample_labels: NDArray[Any]
     folder: Path
     batch_rows: int
+<<<<<<< HEAD
     reading: Reading
     left_out: dict[str, str]
     """columns that are no features, and the reason"""
+=======
+    held: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """places of rows, ascending, that the chunks leave out"""
+>>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.counts.sum())
+
+    def holding_out(self, most: int) -> "EncodedFile":
+        """The file with rows left out of its chunks: a fifth of each level at most."""
+        n = self.n_rows
+        drawn = np.random.default_rng(1).choice(n, min(most, n // 5), replace=False)
+        codes = self._codes()[drawn]
+        kept = [drawn[codes == code][: count // 5] for code, count in enumerate(self.counts)]
+        return replace(self, held=np.sort(np.concatenate(kept)).astype(np.intp))
+
+    def held_rows(self) -> tuple[FloatArray, IntArray]:
+        """Inputs of the rows that are left out, and the places of their labels in ``levels``."""
+        shape = self.n_rows, len(self.encoder.features)
+        X = np.memmap(self.folder / "X.bin", np.float64, "r", shape=shape)
+        return np.array(X[self.held]), self._codes()[self.held].astype(np.intp)
+
+    def _codes(self) -> NDArray[Any]:
+        return np.memmap(self.folder / "y.bin", np.int16, "r", shape=(self.n_rows,))
 
     def chunks(self) -> list[Callable[[], Any]]:
         """Functions that read one chunk (X, y) each: a factory for ``fit``."""
@@ -306,7 +359,14 @@ class EncodedFile:
         return [partial(self.read, i, min(size, self.n_rows - i)) for i in starts]
 
     def read(self, start: int, n: int) -> tuple[FloatArray, NDArray[Any]]:
-        """Inputs and labels of ``n`` rows from ``start``."""
+        """Inputs and labels of ``n`` rows from ``start``, those aside that are left out."""
+        first, last = np.searchsorted(self.held, [start, start + n])
+        keep = np.ones(n, dtype=bool)
+        keep[self.held[first:last] - start] = False
+        X, labels = self._read(start, n)
+        return (X, labels) if keep.all() else (X[keep], labels[keep])
+
+    def _read(self, start: int, n: int) -> tuple[FloatArray, NDArray[Any]]:
         d = len(self.encoder.features)
         X = np.fromfile(self.folder / "X.bin", count=n * d, offset=8 * start * d)
         codes = np.fromfile(self.folder / "y.bin", count=n, offset=2 * start, dtype=np.int16)
