@@ -74,8 +74,8 @@ CutAt = Annotated[
     Words, Option(metavar="BORDER,...", help="Cut a measured target into levels at these borders.")
 ]
 _FOLDS = (
-    "Folds of the cross-validation that scores the model and its columns; it takes two to four "
-    "times as long as the fit. 0 skips it. Above 5,000 rows one of the folds is predicted; of a "
+    "Folds of the cross-validation that scores the model and its columns; it takes three to five "
+    "times as long as the fit on one core. 0 skips it. Above 5,000 rows one of the folds is predicted; of a "
     "table read in batches, 2,000 rows are kept out of the fit instead."
 )
 Folds = Annotated[int, Option(metavar="N", help=_FOLDS)]

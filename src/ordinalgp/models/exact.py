@@ -115,7 +115,7 @@ class GPOptions:
     def near(self, start: "WarmStart") -> Self:
         """The options with the search begun at another model's hyperparameters, or on the way."""
         if start.share < 1:
-            return replace(self, towards=start)
+            return replace(self, towards=start, steps=start.steps)
         model = start.model
         parts = {"kernel": model.kernel, "likelihood": model.likelihood}
         return replace(self, **parts, steps=start.steps)

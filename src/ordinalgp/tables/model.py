@@ -127,7 +127,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         decimal mark, borders at which the target was cut. ``ordinalgp fit`` sets it.
     folds : int, default=0
         Folds of a cross-validation that ``fit`` adds: scores of rows that the models have not seen,
-        and the importance of the columns. It takes two to four times as long as the fit. Above
+        and the importance of the columns. It takes three to five times as long as the fit. Above
         5,000 rows one of the folds is predicted. 0 has none, for use inside ``cross_val_score``.
     n_jobs : int, default=None
         Number of folds fitted in parallel by joblib.
