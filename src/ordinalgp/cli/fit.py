@@ -75,8 +75,8 @@ CutAt = Annotated[
 ]
 _FOLDS = (
     "Folds of the cross-validation that scores the model and its columns; it takes three to five "
-    "times as long as the fit on one core. 0 skips it. Above 5,000 rows one of the folds is predicted; of a "
-    "table read in batches, 2,000 rows are kept out of the fit instead."
+    "times as long as the fit, on one core. 0 skips it. Above 5,000 rows one of the folds is "
+    "predicted; of a table read in batches, 2,000 rows are kept out of the fit instead."
 )
 Folds = Annotated[int, Option(metavar="N", help=_FOLDS)]
 _GROUPS = (

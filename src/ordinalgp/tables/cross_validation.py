@@ -61,6 +61,8 @@ class HeldOut:
 
     Attributes
     ----------
+    counts : ndarray of shape (n_models, n_categories)
+        Rows of each level that a model was fitted on; with weights, their total weight.
     codes : ndarray of shape (n_held,)
         Rank of each row.
     rows : ndarray of shape (n_held,)
@@ -71,8 +73,6 @@ class HeldOut:
         Group of each row: rows of one group are in one fold.
     proba : ndarray of shape (n_held, n_categories)
         Probabilities in rank order.
-    counts : ndarray of shape (n_models, n_categories)
-        Rows of each level that a model was fitted on; with weights, their total weight.
     n_folds : int
         Parts into which the table was split; 0 if rows were kept out of the fit itself.
     together : {"rows", "copies", "groups"}
@@ -81,12 +81,12 @@ class HeldOut:
         Importance of the columns for these predictions.
     """
 
+    counts: Annotated[FloatArray, Axes("models r", 0.0, np.inf)]
     codes: Annotated[IntArray, Axes("held", 0, "r")]
     rows: Annotated[IntArray, Axes("held", -1)]
     fold: Annotated[IntArray, Axes("held", 0, "models")]
     unit: Annotated[IntArray, Axes("held", 0)]
     proba: Annotated[FloatArray, Axes("held r", 0.0, 2.0)]
-    counts: Annotated[FloatArray, Axes("models r", 0.0, np.inf)]
     n_folds: Annotated[int, Axes(low=0)]
     together: Unit
     importance: Importance
@@ -252,12 +252,12 @@ class CrossValidation:
         order = np.argsort(held)
         held = held[order]
         return HeldOut(
+            np.array(counts),
             rows.codes[held],
             rows.places[held],
             fold_of[held],
             units[held],
             np.vstack(proba)[order],
-            np.array(counts),
             self.n_folds,
             together,
             _importance(tuple(rows.table.columns), changed, units, fold_of),
@@ -310,8 +310,8 @@ def hold_out(
     places, zeros = np.arange(len(X)), np.zeros(len(X), dtype=np.intp)
     names = tuple(column.name for column in encoder.columns)
     importance = _importance(names, [(chosen, change)], places, zeros)
-    table = counts[None, :]
-    return HeldOut(codes, zeros - 1, zeros, places, proba, table, 0, "rows", importance)
+    parts = codes, zeros - 1, zeros, places, proba
+    return HeldOut(counts[None, :], *parts, 0, "rows", importance)
 
 
 def calibrate(classifier: Any, held: HeldOut) -> None:

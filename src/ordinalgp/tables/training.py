@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.tables import encoding
-<<<<<<< HEAD
 from ordinalgp.tables.advice import COMMAND_LINE, listed
-from ordinalgp.tables.cells import BadCell, BadInput, Table, describe_rows
+from ordinalgp.tables.cells import BadCell, BadInput, Table, describe_rows, texts
 from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.dates import days
 from ordinalgp.tables.encoding import (
@@ -32,10 +31,6 @@ from ordinalgp.tables.encoding import (
     NominalColumn,
     NumberColumn,
 )
-=======
-from ordinalgp.tables.cells import BadCell, BadInput, Table, texts
-from ordinalgp.tables.encoding import Encoder, Labels, NominalColumn, NumberColumn
->>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
 from ordinalgp.tables.files import TableFile, parquet_rows
 from ordinalgp.tables.reading import Reading
 from ordinalgp.tables.screening import without_counters
@@ -74,38 +69,29 @@ class Source:
     drop: tuple[str, ...] = ()
     nominal: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
-<<<<<<< HEAD
     cut: int | None = None
     """number of levels to cut the target into"""
     cut_at: tuple[float, ...] = ()
     """borders at which the target is cut"""
+    groups: str | None = field(default=None, kw_only=True)
+    """column that says which rows belong together; not a feature"""
 
     def read(self) -> tuple["Source", Usable]:
         """Source with known borders, and its parsed features, labels and levels."""
+        source, found, _ = self.read_groups()
+        return source, found
+
+    def read_groups(self) -> tuple["Source", Usable, NDArray[Any] | None]:
+        """The same, and the group of each row, where a column has it."""
         table = replace(self.file, tolerant=True).read()
         problems = Problems()
         settled = problems.collect(self.settled, table) or replace(self, cut=None, cut_at=(0.0,))
         X, labels, order = settled.usable(table, problems=problems)
         self.check_levels(np.unique(labels).tolist())
-        return settled, (X, labels, order)
-=======
-    groups: str | None = field(default=None, kw_only=True)
-    """column that says which rows belong together; not a feature"""
-
-    def read(self) -> Usable:
-        """Parsed features, labels and order of levels of the whole file, without bad rows."""
-        return self.read_groups()[0]
-
-    def read_groups(self) -> tuple[Usable, NDArray[Any] | None]:
-        """The same, and the group of each row, where a column has it."""
-        table = self.file.read()
-        X, labels, order = self.usable(table)
-        self.check_levels(np.unique(labels).tolist())
-        if self.groups is None:
-            return (X, labels, order), None
-        kept = np.isin(table.lines, X.lines)
-        return (X, labels, order), texts(table.columns[self.groups])[kept]
->>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
+        groups = None
+        if self.groups is not None:
+            groups = texts(table.columns[self.groups])[np.isin(table.lines, X.lines)]
+        return settled, (X, labels, order), groups
 
     def settled(self, table: Table) -> "Source":
         """Source whose borders are known, from the target's values in a table."""
@@ -154,6 +140,8 @@ class Source:
             if unknown:
                 names = listed([*map(repr, unknown)])
                 found.append(f"--{option} names {names}, but the columns are {known}.")
+        if self.groups is not None and self.groups not in table.columns:
+            found.append(f"--groups names {self.groups!r}, but the columns are {known}.")
         return found
 
     def features(self, table: Table, like: Table | None = None) -> tuple[Table, list[BadCell]]:
@@ -161,14 +149,8 @@ class Source:
 
         The kinds of the columns are found from their cells, or are those of ``like``.
         """
-<<<<<<< HEAD
-        X = table.without([self.target, *self.drop])
-=======
-        table.require(self.drop, "--drop names {name}, but the columns are {columns}.")
         grouping = [] if self.groups is None else [self.groups]
-        table.require(grouping, "--groups names {name}, but the columns are {columns}.")
         X = table.without([self.target, *self.drop, *grouping])
->>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
         if not X.columns:
             raise BadInput(f"There are no columns beside the target {self.target}.")
         if like is not None:
@@ -321,14 +303,11 @@ class EncodedFile:
     sample_labels: NDArray[Any]
     folder: Path
     batch_rows: int
-<<<<<<< HEAD
     reading: Reading
     left_out: dict[str, str]
     """columns that are no features, and the reason"""
-=======
     held: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """places of rows, ascending, that the chunks leave out"""
->>>>>>> b10af75 (Score table models by folds, and columns by what predictions lose)
 
     @property
     def n_rows(self) -> int:
