@@ -222,7 +222,8 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print(_weights(summary["weights"]))
         out.print(f"\n{summary['mixture']}", markup=False)
     elif summary["model"] == "SparseBayesOrdinalClassifier":
-        out.print(f"\nThe functions are {summary['kernel']}.", markup=False)
+        shared = "All features share one length scale"
+        out.print(f"\n{shared}; the functions are {summary['kernel']}.", markup=False)
     if dropped:
         out.print(f"Columns left out on request: {', '.join(dropped)}.", markup=False)
     evidence = summary["log_evidence"]
