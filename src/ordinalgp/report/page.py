@@ -92,10 +92,11 @@ def _python(model: TableModel) -> dict[str, str]:
     """Parts of the Python code that fits the same model to the same table."""
     classifier = model.classifier if model.classifier is not None else model.classifier_
     columns = [column.name for column in model.encoder_.columns]
-    kept = {
+    kept: dict[str, Any] = {
         "kernel": model.kernel,
         "categories": [] if model.categories is None else np.asarray(model.categories).tolist(),
         "decision": model.decision if isinstance(model.decision, str) else None,
+        "folds": model.folds,
         "nominal": list(model.nominal),
         "numeric": list(model.numeric),
     }

@@ -315,11 +315,11 @@ class EncodedFile:
         return int(self.counts.sum())
 
     def holding_out(self, most: int) -> "EncodedFile":
-        """The file with rows left out of its chunks: a fifth of each level at most."""
+        """The file with rows left out of its chunks: a fifth of all, half of a level at most."""
         n = self.n_rows
         drawn = np.random.default_rng(1).choice(n, min(most, n // 5), replace=False)
         codes = self._codes()[drawn]
-        kept = [drawn[codes == code][: count // 5] for code, count in enumerate(self.counts)]
+        kept = [drawn[codes == code][: count // 2] for code, count in enumerate(self.counts)]
         return replace(self, held=np.sort(np.concatenate(kept)).astype(np.intp))
 
     def held_rows(self) -> tuple[FloatArray, IntArray]:
