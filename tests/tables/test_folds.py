@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
-from ordinalgp.tables.cells import BadInput, as_table
+from ordinalgp.tables.cells import BadInput
 from ordinalgp.tables.folds import copies, make_folds
+from ordinalgp.tables.frames import as_table
 
 RNG = np.random.default_rng(0)
 
