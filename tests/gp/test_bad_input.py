@@ -105,7 +105,7 @@ BAD_Y = {
     "nan": (lambda y: np.where(y == 2, np.nan, y), {}, "must not have missing values, but row"),
     "infinity": (lambda y: np.where(y == 2, np.inf, y), {}, "must be finite, but row"),
     "words": (lambda y: in_levels(y), {}, r"must say how its labels are ordered.*categories="),
-    "measurements": (lambda y: y + np.linspace(0, 1, len(y)) ** 2, {}, "continuous.*Bin the"),
+    "measurements": (lambda y: y + np.linspace(0, 1, len(y)) ** 2, {}, "continuous.*Cut it first"),
     "unknown": (lambda y: y, {"categories": [0, 1]}, r"only the levels of categories, \[0, 1\]"),
     "unknown word": (
         lambda y: in_levels(y),
