@@ -50,6 +50,19 @@ def test_the_default_classifier_is_additive():
         TableModel(StackedOrdinalGP(), monotone={"dose": 1}).fit(columns, codes)
 
 
+def test_ordered_columns_have_a_direction():
+    pd = pytest.importorskip("pandas")
+    columns, y = trial()
+    grades = np.array(["weak", "fair", "strong"])[np.digitize(columns["age"], [45, 55])]
+    frame = pd.DataFrame(
+        {"grade": pd.Categorical(grades, ["weak", "fair", "strong"], ordered=True)}
+    )
+    model = TableModel(monotone={"grade": 1}, categories=LEVELS).fit(frame, y)
+    rising = model.latent_mean_and_variance({"grade": ["weak", "fair", "strong"]})[0]
+    assert np.all(np.diff(rising) > 0)  # though the levels fall with age
+    assert model.classifier_.monotone_evidence_[0] < -1
+
+
 @pytest.fixture
 def run(capsys, tmp_path, monkeypatch):
     pytest.importorskip("typer")
