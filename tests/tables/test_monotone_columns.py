@@ -50,6 +50,21 @@ def test_the_default_classifier_is_additive():
         TableModel(StackedOrdinalGP(), monotone={"dose": 1}).fit(columns, codes)
 
 
+def test_ordered_columns_have_a_direction():
+    pd = pytest.importorskip("pandas")
+    columns, y = trial()
+    grades = np.array(["weak", "fair", "strong"])[np.digitize(columns["age"], [45, 55])]
+    frame = pd.DataFrame(
+        {"grade": pd.Categorical(grades, ["weak", "fair", "strong"], ordered=True)}
+    )
+    model = TableModel(monotone={"grade": 1}, categories=LEVELS).fit(frame, y)
+    free = TableModel(kernel="additive", categories=LEVELS).fit(frame, y)
+    values = {"grade": ["weak", "fair", "strong"]}
+    rising, falling = (each.latent_mean_and_variance(values)[0] for each in (model, free))
+    assert np.all(np.diff(rising) > 0)
+    assert falling[2] < falling[0]  # the levels fall with age
+
+
 @pytest.fixture
 def run(capsys, tmp_path, monkeypatch):
     pytest.importorskip("typer")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ordinalgp.tables.cells import BadInput
-from ordinalgp.tables.encoding import Encoder, NumberColumn
+from ordinalgp.tables.encoding import Encoder, NominalColumn
 
 # A Bayes factor of 20, "strong" evidence: weaker objections are common with a true constraint.
 _OBJECTION = -3.0
@@ -18,13 +18,13 @@ def feature_directions(encoder: Encoder, monotone: Mapping[str, int]) -> list[in
         raise BadInput(
             f"Monotone column {', '.join(unknown)}: no such column. There are {', '.join(columns)}."
         )
-    nominal = [name for name in monotone if not isinstance(columns[name], NumberColumn)]
+    nominal = [name for name in monotone if isinstance(columns[name], NominalColumn)]
     if nominal:
         raise BadInput(
             f"Monotone column {', '.join(nominal)}: a nominal column has no order. Leave it out, "
             "or write its values as numbers."
         )
-    # The first feature of a number is its value; another one marks gaps.
+    # The first feature of a number, a rank or a date is its value; another one marks gaps.
     first = {places[0]: name for name, places in encoder.groups.items()}
     return [monotone.get(first.get(at, ""), 0) for at in range(len(encoder.features))]
 
