@@ -37,6 +37,8 @@ def run(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
 
     def call(*args):
+        if args[0] == "fit" and "--folds" not in args:
+            args = (*args, "--folds", "0")  # most tests need no scores; one has the default
         with pytest.raises(SystemExit) as stopped:
             build()([str(arg) for arg in args])
         out, err = capsys.readouterr()
@@ -194,10 +196,13 @@ def test_decimal_commas_and_encodings(run, tmp_path):
 def test_the_summary_tells_all(run, files):
     columns, _ = school()
     order = ["--categories", ",".join(LEVELS), "--model", "gp"]
-    code, out, err = run("fit", files(), "-t", "grade", *order)
+    code, out, err = run("fit", files(), "-t", "grade", *order, "--folds", 3)
     assert code == 0
-    for word in (*LEVELS, *columns, "relevance", "missing", "filled with the median", "Noise sd"):
+    told = (*LEVELS, *columns, "importance", "missing", "filled with the median", "Noise sd")
+    for word in (*told, "Scores on rows not seen", "Slightly pessimistic", "± standard error"):
         assert word in " ".join(out.split())
+    assert "relevance" not in out
+    assert "fold 2 of 3" in err
     assert "log evidence" in err
     assert f"7 -> {np.median([h for h in columns['hours'] if h is not None]):.4g}" in out
     assert "Saved in model.ogp after" in out
@@ -226,10 +231,43 @@ def test_the_summary_for_machines_holds_the_right_numbers(run, files):
         )
         wrong = np.mean(np.array(LEVELS)[p.argmax(axis=1)] != np.array(y))
         assert_allclose(told["leave_one_out"][name]["zero_one_error"], wrong)
-    shares = {column["name"]: column["relevance"] for column in told["columns"]}
-    weight = X.var(axis=0) / model.kernel_.kernel.length_scale[OWNER] ** 2
-    for place, name in enumerate(columns):
-        assert_allclose(shares[name], weight[place == OWNER].sum() / weight.sum(), rtol=1e-9)
+    assert "flatters" in told["leave_one_out"]["method"]
+    assert told["cross_validation"] is None
+    assert all(column["importance"] is None for column in told["columns"])
+
+
+def test_folds_are_the_default_and_for_machines_too(capsys, run, files):
+    order = ["--categories", ",".join(LEVELS), "--model", "gp", "--kernel", "rbf", "--json"]
+    path = files()
+    with pytest.raises(SystemExit):
+        build()(["fit", str(path), "-t", "grade", *order])
+    told = json.loads(capsys.readouterr().out)
+    found = told["cross_validation"]
+    assert (found["folds"], found["models"], found["rows"]) == (5, 5, 48)
+    assert told["leave_one_out"] is None
+    scores = found["model"]["log_score"], found["baseline"]["log_score"]
+    # Shares with half a row added, of the other folds: their log score is not theirs to a digit.
+    assert_allclose(scores[1] - scores[0], found["gain"]["log_score"])
+    assert found["gain"]["standard_error"] > 0
+    known = {column["name"]: column["importance"] for column in told["columns"]}
+    assert max(known, key=known.get) == "hours"
+    assert all(column["importance_error"] >= 0 for column in told["columns"])
+    again = run("fit", path, "-t", "grade", *order, "--folds", 5)
+    assert json.loads(again[1])["cross_validation"] == found
+
+
+def test_groups_stay_together_and_are_no_feature(run, fails, tmp_path):
+    columns, grade = school()
+    columns["person"] = [f"p{row // 2}" for row in range(48)]
+    path = write(tmp_path / "t.csv", columns, labels("whole numbers", grade))
+    options = ["fit", path, "-t", "grade", "--kernel", "rbf", "--folds", 3]
+    told = json.loads(run(*options, "--groups", "person", "--json")[1])
+    assert told["cross_validation"]["together"] == "groups"
+    assert "person" not in [column["name"] for column in told["columns"]]
+    held = ordinalgp.load(tmp_path / "model.ogp").held_out_
+    assert_array_equal(held.fold[::2], held.fold[1::2])
+    assert "--groups names 'who', but the columns are" in fails(*options, "--groups", "who")
+    assert "--folds must be 0 or at least 2, but is 1" in fails(*options, "--folds", "1")
 
 
 def test_evaluate_scores_new_rows(run, tmp_path, files):

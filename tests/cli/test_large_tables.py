@@ -58,7 +58,44 @@ def run(*arguments, batches=BATCHES):
     return runner_module.CliRunner().invoke(build(), [str(a) for a in arguments], obj=batches)
 
 
-LEVELS = ["--categories", "low,mid,high"]
+LEVELS = ["--categories", "low,mid,high", "--folds", "0"]
+
+
+def test_some_rows_are_kept_out_of_the_fit_and_scored(table, tmp_path):
+    """A fifth of these rows; a fit of the others gives the same predictions of them."""
+    options = ["--target", "grade", *LEVELS[:2], "--json", "-o", tmp_path / "m.ogp"]
+    told = json.loads(run("fit", table, *options).stdout)
+    model = load(tmp_path / "m.ogp")
+    held = model.held_out_
+    assert len(held.codes) == 300
+    assert held.counts.sum() == told["rows"] == 1500 - len(held.codes)
+    all_counts = held.counts[0] + np.bincount(held.codes, minlength=3)
+    grades = make_table()["grade"].value_counts()
+    assert_array_equal(all_counts, [grades[level] for level in ("low", "mid", "high")])
+    found = told["cross_validation"]
+    assert "kept out of the fit" in found["method"]
+    assert found["model"]["log_score"] < found["baseline"]["log_score"]
+    assert len(model.classifier_._result.interval_scores.scores) == len(held.codes)
+    named = [column["name"] for column in told["columns"]]
+    assert list(model.importance_.columns) == named
+
+
+def test_rows_that_are_kept_out_are_not_in_the_chunks(table, tmp_path):
+    source = Source(TableFile(table), "grade", ["low", "mid", "high"])
+    whole = encode_file(source, tmp_path, lambda text: None, BATCHES)
+    part = whole.holding_out(100)
+    X, codes = part.held_rows()
+    kept = [read() for read in part.chunks()]
+    everything = np.vstack([read()[0] for read in whole.chunks()])
+    fitted = np.vstack([rows for rows, _ in kept])
+    assert len(fitted) + len(X) == len(everything) == 1500
+    order = np.lexsort(everything.T)
+    both = np.vstack([fitted, X])
+    labels = np.concatenate([*(y for _, y in kept), whole.levels[codes]])
+    again = np.lexsort(both.T)
+    assert_array_equal(both[again], everything[order])
+    truth = np.concatenate([read()[1] for read in whole.chunks()])
+    assert_array_equal(np.sort(labels), np.sort(truth))
 
 
 def test_batches_give_the_model_of_the_whole_table(table, tmp_path):

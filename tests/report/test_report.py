@@ -60,7 +60,7 @@ def model():
     y = np.array(LEVELS)[grade - 1]
     columns["<b>odd & name</b>"] = [float(i % 5) for i in range(len(y))]
     classifier = OrdinalGPClassifier(categories=LEVELS)
-    return TableModel(classifier, kernel="ard", target="grade").fit(columns, y)
+    return TableModel(classifier, kernel="ard", target="grade", folds=3).fit(columns, y)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def test_the_python_in_it_repeats_the_model(model, html, tmp_path, monkeypatch, 
     assert "[[" in capsys.readouterr().out
 
 
-def test_models_without_relevance_or_search_have_a_report_too():
+def test_models_without_folds_or_search_have_a_report_too():
     columns = {"x": [1.0, 2, 3, 4, 5, 6], "flat": [1.0] * 6}
     classifier = OrdinalGPClassifier(optimizer=None)
     bare = TableModel(classifier, kernel="rbf").fit(columns, [1, 1, 2, 2, 3, 3])
@@ -204,6 +204,24 @@ def test_models_without_relevance_or_search_have_a_report_too():
     assert page.count("<img ") == 7
     assert "Model of ordered levels" in page
     assert "NaN" not in page
+    assert "Leave-one-out scores" in page
+    assert "This flatters the model" in page
+    assert "importance" not in page.lower()
+
+
+def test_scores_are_those_of_unseen_rows_and_columns_have_their_importance(model, html):
+    text = " ".join(unescape(html).split())
+    held = model.held_out_
+    score = -np.log(held.proba[np.arange(len(held.codes)), held.codes]).mean()
+    assert f"log score</th><td>{score:.3f}</td>" in text
+    assert "3 folds: each row is predicted by a model fitted without it" in text
+    assert "Slightly pessimistic" in text
+    for name, (mean, error) in model.importance_.as_dict().items():
+        assert f"{name}" in text
+        assert f"<td>{mean:.3f} ± {error:.3f}</td>" in text
+    assert "Importance of the columns: hours" in text
+    assert "relevance" not in text.lower()
+    assert "is ignored" not in text
 
 
 @pytest.mark.parametrize(

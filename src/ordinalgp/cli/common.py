@@ -27,7 +27,7 @@ from ordinalgp.tables.advice import COMMAND_LINE
 from ordinalgp.tables.cells import BadInput, BadRows
 from ordinalgp.tables.files import Format, TableFile
 from ordinalgp.tables.monotone import sentence
-from ordinalgp.tables.summary import ERRORS, RULE, SCORES
+from ordinalgp.tables.summary import ERRORS, IMPORTANCE, RULE, SCORES
 
 _BAR = 8  # characters of the longest bar
 _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
@@ -216,12 +216,15 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print()
         out.print(table)
     out.print(f"\n{RULE}", style="dim")
+    if summary["columns"][0]["importance"] is not None:
+        out.print(f"\n{IMPORTANCE}", style="dim")
     if summary["weights"] is not None:
         out.print()
         out.print(_weights(summary["weights"]))
         out.print(f"\n{summary['mixture']}", markup=False)
-    elif summary["columns"][0]["relevance"] is None and not summary["monotone"]:
-        out.print(_one_length_scale(summary), markup=False)
+    elif summary["model"] == "SparseBayesOrdinalClassifier":
+        shared = "All features share one length scale"
+        out.print(f"\n{shared}; the functions are {summary['kernel']}.", markup=False)
     if dropped:
         out.print(f"Columns left out on request: {', '.join(dropped)}.", markup=False)
     for agreement in summary["monotone"] or []:
@@ -234,18 +237,21 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print(f"\nLog evidence {evidence:.3f}, {outcome}.{told}")
         if not summary["converged"]:
             out.print(NOT_CONVERGED)
-    if summary["leave_one_out"]:
-        out.print("\nLeave-one-out scores (lower is better):\n")
-        print_scores(summary["leave_one_out"])
+    scored = summary["cross_validation"] or summary["leave_one_out"]
+    if scored:
+        print_validation(scored)
         out.print("\nThe same rows under each decision (--decision), lower is better:\n")
         print_decisions(summary["decisions"])
 
 
-def _one_length_scale(summary: dict[str, Any]) -> str:
-    shared = "All features share one length scale"
-    if summary["model"] == "SparseBayesOrdinalClassifier":
-        return f"{shared}; the functions are {summary['kernel']}."
-    return f"{shared}; --kernel ard shows which columns matter."
+def print_validation(scored: dict[str, Any]) -> None:
+    """Print the scores of rows that a model has not seen, or of left-out ones."""
+    out = console()
+    what = "Scores on rows not seen" if "verdict" in scored else "Leave-one-out scores"
+    out.print(f"\n[bold]{what}[/] (lower is better). {scored['method']}\n")
+    print_scores({name: scored[name] for name in ("model", "baseline")})
+    if "verdict" in scored:
+        out.print(f"\n{scored['verdict']}", markup=False)
 
 
 def _weights(weights: dict[str, float]) -> Table:
@@ -268,17 +274,14 @@ def _levels(summary: dict[str, Any]) -> Table:
 
 def _columns(summary: dict[str, Any]) -> Table:
     columns = summary["columns"]
-    ranked = columns[0]["relevance"] is not None
+    ranked = columns[0]["importance"] is not None
     gaps = any(column["missing"] for column in columns)
-    heads = ["missing"] * gaps + ["relevance", ""] * ranked
+    heads = ["missing"] * gaps + ["importance"] * ranked
     table = grid("column", "encoded as", *heads, left=2)
     if ranked:
-        columns = sorted(columns, key=lambda column: -column["relevance"])
-        table.columns[-1].justify = "left"
-        largest = max(columns[0]["relevance"], 1e-12)
+        columns = sorted(columns, key=lambda column: -column["importance"])
     for column in columns:
-        share = column["relevance"]
-        cells = [f"{share:.1%}", "█" * round(_BAR * share / largest)] if ranked else []
+        cells = [f"{column['importance']:.3f} ± {column['importance_error']:.3f}"] if ranked else []
         if gaps:
             filled = f"{column['missing']} -> {column['filled_with']}" if column["missing"] else ""
             cells = [filled, *cells]
@@ -327,6 +330,9 @@ class ProgressView:
 
     def show(self, progress: Progress) -> None:
         """Show one step."""
+        if progress.stage == "fold":
+            self._show_fold(progress)
+            return
         if progress.stage == "pass":
             number = f"pass {progress.step}: " if progress.total is None else ""  # a whole pass
             self._print(number + progress.text)
@@ -340,6 +346,19 @@ class ProgressView:
             values.append(progress.value)
         if self.live is not None:
             self.live.update(_sparkline(progress, values))
+
+    def _show_fold(self, progress: Progress) -> None:
+        """Name the fold that is being fitted; a terminal shows it live."""
+        if self.live is None:
+            if progress.step:
+                line = f"fold {progress.step} of {progress.total}, {progress.seconds:.1f} s"
+                self._print(line)
+            return
+        done = progress.step == progress.total
+        text = (
+            f"{progress.total} folds" if done else f"fold {progress.step + 1} of {progress.total}"
+        )
+        self.live.update(Text(f"{text}, {progress.seconds:.1f} s", style="bold"))
 
     def finish(self) -> None:
         """Print the first and the best objective of each stage, unless they were shown live."""

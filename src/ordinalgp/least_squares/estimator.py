@@ -15,6 +15,7 @@ from ordinalgp.models.exact import (
     ExactGP,
     SearchOptions,
     SearchSummary,
+    WarmStart,
     check_search,
     with_noise_bounds,
 )
@@ -129,6 +130,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
     """
 
     _has_left_out = True
+    _start: WarmStart | None = None
 
     def __init__(
         self,
@@ -192,6 +194,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         theta[task.kernel.n_dims + 2] += task.prior_mean
         if self.kernel is None:
             first[0] = 2 * np.log(_spread(task.y, task.counts))
+        if self._start is not None:
+            first = self._start.between(first)
         return [first, theta, *random[1:]][: 1 + self.n_restarts_optimizer]
 
     def _publish(self, model: ExactGP) -> None:

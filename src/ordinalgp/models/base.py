@@ -565,8 +565,12 @@ class OrdinalClassifier(LevelClassifier):
         table = np.zeros((len(proba), len(self.categories_)))
         table[:, ranks] = proba
         codes = encode_levels(y, self.categories_).codes
-        scores = interval_scores(table, self._result.signature.counts)[np.arange(len(codes)), codes]
-        known = IntervalScores.of(scores, check_weights(sample_weight, len(codes)))
+        self._calibrate_by(table, codes, check_weights(sample_weight, len(codes)))
+
+    def _calibrate_by(self, proba: FloatArray, codes: IntArray, weights: FloatArray) -> None:
+        """Calibrate intervals by probabilities, (n, r), of rows that had no part in them."""
+        scores = interval_scores(proba, self._result.signature.counts)[np.arange(len(codes)), codes]
+        known = IntervalScores.of(scores, weights)
         self._result = replace(self._result, interval_scores=known)
 
 

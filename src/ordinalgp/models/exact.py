@@ -61,15 +61,30 @@ class SearchOptions(Search):
         starts = estimator.n_restarts_optimizer, estimator.random_state
         return cls(estimator.optimizer, estimator.n_jobs, report, *starts)
 
-    def starts(self, task: Any, *, default: bool) -> list[FloatArray]:
-        """The first start, for the default kernel to the scale of the inputs, and random ones."""
+    def starts(
+        self, task: Any, *, default: bool, towards: "WarmStart | None" = None
+    ) -> list[FloatArray]:
+        """The first start, for the default kernel to the scale of the inputs, and random ones.
+
+        The first one is moved ``towards`` the hyperparameters of another fit.
+        """
         first = rescaled_start(task) if default else task.theta
+        if towards is not None:
+            first = towards.between(first)
         rng = options.fit_generator(self.random_state)
         return [first] + [perturbed(task, first, rng) for _ in range(self.n_restarts)]
 
-    def maximise(self, task: Task, steps: int = 200, *, default: bool) -> tuple[Task, SearchResult]:
+    def maximise(
+        self,
+        task: Task,
+        steps: int = 200,
+        *,
+        default: bool,
+        towards: "WarmStart | None" = None,
+    ) -> tuple[Task, SearchResult]:
         """Search the hyperparameters of a task, which may come back with narrower bounds."""
-        bounded, found = self.search_evidence(task, self.starts(task, default=default), steps)
+        starts = self.starts(task, default=default, towards=towards)
+        bounded, found = self.search_evidence(task, starts, steps)
         if bounded is not task:
             # Mended, so that a report will do: small data without noise would warn at every fit.
             low = bounded.likelihood.noise_bounds[0] * bounded.likelihood.unit
@@ -94,9 +109,13 @@ class GPOptions:
     noise_bounds: tuple[float, float] | None = None
     steps: int = 200
     """most steps of the search"""
+    towards: "WarmStart | None" = None
+    """a fit towards which the search begins, between its hyperparameters and the usual start"""
 
     def near(self, start: "WarmStart") -> Self:
-        """The options with the search begun at another model's hyperparameters."""
+        """The options with the search begun at another model's hyperparameters, or on the way."""
+        if start.share < 1:
+            return replace(self, towards=start, steps=start.steps)
         model = start.model
         parts = {"kernel": model.kernel, "likelihood": model.likelihood}
         return replace(self, **parts, steps=start.steps)
@@ -132,7 +151,8 @@ class GPOptions:
 
     def search_task(self, task: Task) -> tuple[Task, SearchResult]:
         """Search the hyperparameters of a task, which may come back with narrower bounds."""
-        return self.search.maximise(task, self.steps, default=self.kernel is None)
+        default = self.kernel is None
+        return self.search.maximise(task, self.steps, default=default, towards=self.towards)
 
     def fit_exact(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int
@@ -177,10 +197,18 @@ def check_noise_bounds(noise_bounds: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """A fitted model, at whose hyperparameters a search of at most so many steps begins."""
+    """A fitted model, at or towards whose hyperparameters a search begins."""
 
     model: Any
-    steps: int
+    steps: int = 200
+    """most steps of the search"""
+    share: float = 1.0
+    """of the way from the usual start to the model's hyperparameters, most of them logarithms"""
+
+    def between(self, first: FloatArray) -> FloatArray:
+        """The start on the way; the usual one where the model has other hyperparameters."""
+        theta = np.asarray(self.model.task.theta)
+        return first + self.share * (theta - first) if theta.shape == first.shape else first
 
 
 def check_search(estimator: Any, words: Sequence[str] = ()) -> None:

@@ -9,6 +9,7 @@ from ordinalgp.plots.comparisons import ComparisonCurveDisplay, ComparisonDispla
 from ordinalgp.plots.effects import EffectDisplay
 from ordinalgp.plots.explanation import ExplanationDisplay
 from ordinalgp.plots.hyperparameters import EvidenceDisplay, RelevanceDisplay
+from ordinalgp.plots.importance import ImportanceDisplay
 from ordinalgp.plots.latent import (
     ContourDisplay,
     LatentDisplay,
@@ -27,6 +28,7 @@ __all__ = [
     "EffectDisplay",
     "EvidenceDisplay",
     "ExplanationDisplay",
+    "ImportanceDisplay",
     "IntervalDisplay",
     "LatentDisplay",
     "ModelComparisonDisplay",

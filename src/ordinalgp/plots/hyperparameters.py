@@ -1,4 +1,4 @@
-"""Plots of hyperparameters: their search, and the relevance of features that they imply."""
+"""Plots of hyperparameters: their search, and length scales of features."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -101,18 +101,20 @@ class EvidenceDisplay(Display):
 
 @dataclass(eq=False)
 class RelevanceDisplay(Display):
-    """Relevance of each feature: its share in the distance between rows (ARD).
+    """Length scales of the features, as shares in the distance between rows (ARD).
 
-    With length scales, the distance is the sum of ``(x_j - x'_j)^2 / length_j^2``; a bar is the
-    average share of feature j in it. A feature whose length scale is at its upper bound has
-    no influence. Make it with :meth:`from_estimator`.
+    The distance is the sum of ``(x_j - x'_j)^2 / length_j^2``; a bar is the average share of
+    feature j in it. With a linear kernel, its relevance takes the place of ``1 / length_j^2``.
+    Shares describe the kernel. They do not say how much predictions depend on a feature: one with
+    a long length scale can move them a lot, and noise can get a short one.
+    :class:`ImportanceDisplay` shows what predictions lose. Make it with :meth:`from_estimator`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         Axes and figure of the plot, set by :meth:`plot`.
     bars_ : matplotlib BarContainer
-        The bars, the most relevant on top.
+        The bars, the shortest length scale on top.
 
     Examples
     --------
@@ -176,6 +178,6 @@ class RelevanceDisplay(Display):
         ax.bar_label(self.bars_, [f"{share:.1%}" for share in self.shares[order]], padding=3)
         ax.set_yticks(range(len(order)), names)
         ax.tick_params(axis="y", length=0)
-        ax.set(xlabel="relevance (% of the distance between rows)")
+        ax.set(xlabel="length scales: share in the distance between rows (%)")
         ax.set(xlim=(0, 115 * float(self.shares.max() or 1)))
         ax.spines[["top", "right"]].set_visible(False)

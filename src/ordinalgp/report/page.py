@@ -22,7 +22,15 @@ from ordinalgp.runtime.files import whole_file
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import Table, objects
 from ordinalgp.tables.encoding import NumberColumn
-from ordinalgp.tables.summary import ERRORS, RULE, SCORES, relevance, summarise
+from ordinalgp.tables.summary import (
+    ERRORS,
+    IMPORTANCE,
+    RULE,
+    SCORES,
+    importance,
+    scored_rows,
+    summarise,
+)
 
 _GRID_POINTS = 60  # along each axis of the contour
 _EFFECT_PANELS = 8  # columns whose effects are drawn
@@ -49,15 +57,17 @@ def report_html(model: TableModel) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     template = files("ordinalgp.report").joinpath("report.html.j2").read_text(encoding="utf-8")
-    numbers = _numbers_by_relevance(model)[:2]
+    numbers, summary = _numbers_by_importance(model)[:2], summarise(model)
     return environment.from_string(template).render(
-        summary=summarise(model),
+        summary=summary,
+        scored=summary["cross_validation"] or summary["leave_one_out"],
         figures=dict(_figures(model, numbers)),
         shown=[column.name for column in numbers],
         stepwise=hasattr(model.classifier_, "evidence_moves_"),
         scores=SCORES,
         errors=ERRORS,
         rule=RULE,
+        importance=IMPORTANCE,
         python=_python(model),
         version=ordinalgp.__version__,
     )
@@ -82,10 +92,11 @@ def _python(model: TableModel) -> dict[str, str]:
     """Parts of the Python code that fits the same model to the same table."""
     classifier = model.classifier if model.classifier is not None else model.classifier_
     columns = [column.name for column in model.encoder_.columns]
-    kept = {
+    kept: dict[str, Any] = {
         "kernel": model.kernel,
         "categories": [] if model.categories is None else np.asarray(model.categories).tolist(),
         "decision": model.decision if isinstance(model.decision, str) else None,
+        "folds": model.folds,
         "nominal": list(model.nominal),
         "numeric": list(model.numeric),
     }
@@ -140,12 +151,12 @@ def _figures(model: TableModel, numbers: list[NumberColumn]) -> Iterator[tuple[s
     scale = hasattr(model, "thresholds_")
     if scale:
         yield "latent", _latent(model)
-    if len(model.loo_proba_):
-        yield from _leave_one_out(model)
+    if len(scored_rows(model)[1]):
+        yield from _scored(model)
     if (effects := _effects(model)) is not None:
         yield f"effects {effects.kind}", _effects_figure(effects)
-    if (shares := relevance(model)) is not None:
-        yield "relevance", _relevance(shares)
+    if (known := importance(model)) is not None:
+        yield "importance", _importance(known)
     if numbers and scale:
         yield "along", _along(model, numbers[0])
     if len(numbers) > 1 and scale:
@@ -154,12 +165,12 @@ def _figures(model: TableModel, numbers: list[NumberColumn]) -> Iterator[tuple[s
         yield "search", _search(model.classifier_)
 
 
-def _numbers_by_relevance(model: TableModel) -> list[NumberColumn]:
-    """Numeric columns that vary, the most relevant first."""
-    shares = relevance(model) or {}
+def _numbers_by_importance(model: TableModel) -> list[NumberColumn]:
+    """Numeric columns that vary, the most important first."""
+    known = importance(model) or {}
     columns = [column for column in model.encoder_.columns if isinstance(column, NumberColumn)]
     varied = [column for column in columns if column.low < column.high]
-    return sorted(varied, key=lambda column: -shares.get(column.name, 0.0))
+    return sorted(varied, key=lambda column: -known.get(column.name, (0.0, 0.0))[0])
 
 
 def _latent(model: TableModel) -> Figure:
@@ -169,12 +180,12 @@ def _latent(model: TableModel) -> Figure:
     return Figure(alt, partial(plots.LatentDisplay.from_moments, model.classifier_, *moments, y))
 
 
-def _leave_one_out(model: TableModel) -> Iterator[tuple[str, Figure]]:
-    levels, p = model.categories_, model.loo_proba_
-    y, mode = levels[model.codes_], decide(p, "mode")
-    off = np.abs(model.codes_ - mode)
+def _scored(model: TableModel) -> Iterator[tuple[str, Figure]]:
+    levels, (codes, p) = model.categories_, scored_rows(model)
+    y, mode = levels[codes], decide(p, "mode")
+    off = np.abs(codes - mode)
     alt = (
-        f"Leave-one-out confusion matrix: {np.mean(off == 0):.0%} correct, "
+        f"Confusion matrix: {np.mean(off == 0):.0%} correct, "
         f"{np.mean(off == 1):.0%} off by one level, {np.mean(off > 1):.0%} by more."
     )
     confusion = partial(plots.ConfusionDisplay.from_predictions, y, levels[mode], levels)
@@ -211,11 +222,13 @@ def _effects_figure(display: plots.EffectDisplay) -> Figure:
     return Figure(f"Effects, the largest first: {', '.join(told)}.", display.plot, display.size)
 
 
-def _relevance(shares: dict[str, float]) -> Figure:
-    ranked = sorted(shares.items(), key=lambda item: -item[1])
-    told = ", ".join(f"{name} {share:.0%}" for name, share in ranked[:8])
-    display = plots.RelevanceDisplay(np.array(list(shares.values())), list(shares))
-    return Figure(f"Relevance of the columns: {told}.", display.plot)
+def _importance(known: dict[str, tuple[float, float]]) -> Figure:
+    mean, error = np.transpose(list(known.values()))
+    ranked = sorted(known.items(), key=lambda item: -item[1][0])
+    told = ", ".join(f"{name} {found:.3f} ± {off:.3f}" for name, (found, off) in ranked[:8])
+    display = plots.ImportanceDisplay(mean, error, list(known))
+    height = 1.3 + 0.3 * min(len(known), 25)
+    return Figure(f"Importance of the columns: {told}.", display.plot, (7.2, height))
 
 
 def _along(model: TableModel, column: NumberColumn) -> Figure:

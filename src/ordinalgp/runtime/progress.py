@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["search", "pass", "em", "basis", "model"]
+Stage = Literal["search", "pass", "em", "basis", "model", "fold"]
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class Progress:
 
     stage: Stage
     """search: evaluations of an objective; pass: passes over all rows; em: iterations of EM;
-    basis: rounds of sparse training; model: whole models"""
+    basis: rounds of sparse training; model: whole models; fold: folds of a cross-validation"""
     step: int
-    """number of the step, from 1"""
+    """number of the step, from 1; of a fold also 0, when the first begins"""
     total: int | None
     """number of steps, where it is known"""
     value: float | None
@@ -90,6 +90,7 @@ STEP_NAMES: dict[Stage, str] = {
     "em": "iteration",
     "basis": "round",
     "model": "model",
+    "fold": "fold",
 }
 
 

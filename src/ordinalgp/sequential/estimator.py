@@ -253,6 +253,8 @@ class _StepFit:
         known = {step.split: step.model for step in start.model.steps if step.model is not None}
         if split in known:
             return self.options.near(replace(start, model=known[split]))
+        if start.share < 1:
+            return self.options
         for (low, _, high), model in known.items():
             if (low, high) == (split[0], split[2]):
                 return replace(self.options, kernel=model.kernel)

@@ -6,12 +6,13 @@ import numpy as np
 
 from ordinalgp._typing import IntArray
 from ordinalgp.models.base import Fitted, OrdinalClassifier
+from ordinalgp.models.exact import WarmStart
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.stacking.default_models import VIEWS, default_models
 from ordinalgp.stacking.inputs import Inputs
 from ordinalgp.stacking.model import MixtureModel
-from ordinalgp.stacking.training import Rows, StackingSettings, Training
+from ordinalgp.stacking.training import Rows, StackingSettings, Training, starts_towards
 from ordinalgp.validation.options import check_number, fit_generator
 
 
@@ -106,6 +107,7 @@ class StackedOrdinalGP(OrdinalClassifier):
     _has_latent = False
     _has_left_out = True
     _settings: ClassVar[StackingSettings] = StackingSettings()
+    _start: WarmStart | None = None
 
     def __init__(
         self,
@@ -155,11 +157,13 @@ class StackedOrdinalGP(OrdinalClassifier):
         rows = Rows(X, levels.codes, weights, levels.categories)
         rng, report = fit_generator(self.random_state), reporter(self.verbose)
         options = float(self.shrinkage), self.n_jobs, rng, report, self._settings
+        towards = {} if self._start is None else starts_towards(self._start)
         if self.models is None:
             inputs, groups = Inputs.learn(X, weights), self._groups(X.shape[1])
-            training = Training(default_models(X.shape[1], groups), *options, inputs, VIEWS)
+            models = default_models(X.shape[1], groups)
+            training = Training(models, *options, inputs, VIEWS, towards)
         else:
-            training = Training(self.models, *options)
+            training = Training(self.models, *options, towards=towards)
         return Fitted(self._signature(levels), training.fit(rows))
 
     def _groups(self, n_features: int) -> IntArray | None:

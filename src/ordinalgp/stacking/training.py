@@ -36,6 +36,8 @@ from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.weights import mixture_weights, sharpened, sharpness
 from ordinalgp.validation.labels import class_positions
 
+_SEARCHED = (OrdinalGPClassifier, SequentialOrdinalGP)  # models whose searches can begin elsewhere
+
 
 @dataclass(frozen=True)
 class StackingSettings:
@@ -126,6 +128,8 @@ class Training:
     """scaling of the inputs; None: every model sees them as given"""
     views: dict[str, View] = field(default_factory=dict)
     """views of models that do not see standardised inputs"""
+    towards: dict[str, WarmStart] = field(default_factory=dict)
+    """fits towards which searches begin that would begin at the usual start"""
 
     def fit(self, rows: Rows) -> MixtureModel:
         """Fit the models, and mix them."""
@@ -261,11 +265,12 @@ class Training:
         fatal: bool = True,
     ) -> list[Candidate]:
         """Fit each of the models; those that fail are left out, with a warning."""
-        starts, found, failed = starts or {}, [], []
-        fits = []
+        found, failed, fits = [], [], []
         for name, model in models.items():
-            parts = self._prepared(model, rows), starts.get(name), self._seen(name, rows)
-            fits.append(delayed(_fit_one)(*parts, self.settings))
+            start = self._start_of(name, starts or {})
+            fits.append(
+                delayed(_fit_one)(self._prepared(model, rows), start, self._seen(name, rows))
+            )
         for name, model, left_out, problem in self._run(fits, models, note):
             if problem:
                 failed.append(f"{name!r} ({problem})")
@@ -276,6 +281,13 @@ class Training:
         if failed:
             warn_user(f"Models that failed have no weight: {'; '.join(failed)}.", UserWarning)
         return found
+
+    def _start_of(self, name: str, starts: dict[str, Any]) -> WarmStart | None:
+        """Start of a model's search: at its fit to a subset, else towards another fit."""
+        start = starts.get(name)
+        if isinstance(start, _SEARCHED):
+            return WarmStart(start._result.model, self.settings.refine_steps)
+        return None if name in starts else self.towards.get(name)
 
     def _prepared(self, model: Any, rows: Rows) -> Any:
         """A copy of a model, with the mixture's levels and a seed of its own."""
@@ -300,15 +312,23 @@ class Training:
                 yield name, *result
 
 
-def _fit_one(
-    model: Any, start: Any, rows: Rows, settings: StackingSettings
-) -> tuple[Any, FloatArray | None, str]:
+def starts_towards(start: WarmStart) -> dict[str, WarmStart]:
+    """Starts towards the models of a fitted mixture, by name; those without weight are not kept."""
+    mixture = start.model
+    kept = [name for name, w in zip(mixture.names, mixture.weights, strict=True) if w > 0]
+    models = zip(kept, mixture.models, strict=True)
+    return {
+        name: replace(start, model=model._result.model)
+        for name, model in models
+        if isinstance(model, _SEARCHED)
+    }
+
+
+def _fit_one(model: Any, start: WarmStart | None, rows: Rows) -> tuple[Any, FloatArray | None, str]:
     """A fitted model with its leave-one-out probabilities, or the reason why there is none."""
-    kinds = (OrdinalGPClassifier, SequentialOrdinalGP)
-    warm = isinstance(start, kinds) and isinstance(model, kinds) and model.optimizer is not None
     try:
-        if warm:
-            model._start = WarmStart(start._result.model, settings.refine_steps)
+        if start is not None and isinstance(model, _SEARCHED) and model.optimizer is not None:
+            model._start = start
         with warnings.catch_warnings(), listening(silent):
             warnings.simplefilter("ignore", ConvergenceWarning)  # of searches: weights decide
             model.fit(rows.X, rows.labels, sample_weight=rows.weights)

@@ -6,10 +6,16 @@ import numpy as np
 
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.decisions import RULES, decide
-from ordinalgp.kernels.relevance import relevance_shares
+from ordinalgp.decisions import (
+    RULES,
+    decide,
+    interval_scores,
+    interval_threshold,
+)
+from ordinalgp.decisions import intervals as runs
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking import StackedOrdinalGP
+from ordinalgp.tables.cross_validation import HeldOut
 from ordinalgp.tables.model import TableModel
 from ordinalgp.tables.monotone import agreements
 from ordinalgp.validation.labels import class_positions
@@ -21,6 +27,17 @@ RULE = (
     "Ordered values are numbered from 0, and then treated as numbers."
 )
 """encoding of the columns in words"""
+IMPORTANCE = (
+    "Importance is the rise of the log score when a column is shuffled among rows that the model "
+    "has not seen, ± standard error. A column within two standard errors of zero may have no "
+    "influence. Columns that tell the same share it: each is low, as the other stands in for it."
+)
+"""importance of the columns in words"""
+LEAVE_ONE_OUT = (
+    "Each row is predicted from all others. This flatters the model: its hyperparameters have "
+    "seen these rows."
+)
+"""leave-one-out in words"""
 SCORES = {
     "zero_one_error": "error rate",
     "absolute_error": "mean absolute error",
@@ -41,6 +58,8 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 def scores(codes: IntArray, probabilities: FloatArray) -> dict[str, float]:
     """Scores of probabilities in rank order; each error with the decision that minimises it."""
     order = {"categories": np.arange(probabilities.shape[1])}
+    # A probability that underflows leaves the log score large, and a number.
+    probabilities = np.maximum(probabilities, np.finfo(float).tiny)
     mode, median = (decide(probabilities, rule) for rule in ("mode", "median"))
     return {
         "zero_one_error": metrics.zero_one_error(codes, mode, **order),
@@ -87,19 +106,15 @@ def baseline(model: TableModel, n: int) -> FloatArray:
     return np.tile(model.level_counts_ / model.level_counts_.sum(), (n, 1))
 
 
-def relevance(model: TableModel) -> dict[str, float] | None:
-    """Share of each column, over its features, in the distance between rows by the kernel."""
-    kernel = getattr(model.classifier_, "kernel_", None)
-    shares = relevance_shares(kernel, model.spread_, model.encoder_.owner)
-    if shares is None:
-        return None
-    names = [column.name for column in model.encoder_.columns]
-    return dict(zip(names, shares.tolist(), strict=True))
+def importance(model: TableModel) -> dict[str, tuple[float, float]] | None:
+    """Importance of each column with its standard error, if it was measured."""
+    found = model.importance_
+    return None if found is None else found.as_dict()
 
 
 def summarise(model: TableModel) -> dict[str, Any]:
-    """Levels, thresholds, noise, columns, and leave-one-out scores, decisions and intervals."""
-    classifier, shares = model.classifier_, relevance(model)
+    """Levels, thresholds, noise, columns, and scores, decisions and intervals of unseen rows."""
+    classifier, known = model.classifier_, importance(model) or {}
     found = getattr(classifier, "log_marginal_likelihood_value_", None)
     return {
         "target": model.target,
@@ -123,11 +138,12 @@ def summarise(model: TableModel) -> dict[str, Any]:
                 "rule": column.rule,
                 "missing": column.missing,
                 "filled_with": column.filler,
-                "relevance": None if shares is None else shares[column.name],
+                "importance": known.get(column.name, (None, None))[0],
+                "importance_error": known.get(column.name, (None, None))[1],
             }
             for column in model.encoder_.columns
         ],
-    } | _leave_one_out(model)
+    } | _validation(model)
 
 
 def _mixture(classifier: StackedOrdinalGP) -> str:
@@ -158,11 +174,91 @@ def _levels(model: TableModel) -> list[dict[str, Any]]:
     ]
 
 
-def _leave_one_out(model: TableModel) -> dict[str, Any]:
-    """Scores, decisions and intervals of the left-out training rows, if there are any."""
-    codes, p = model.codes_, model.loo_proba_
+def scored_rows(model: TableModel) -> tuple[IntArray, FloatArray]:
+    """Ranks and probabilities of the rows that a model is judged by.
+
+    They are predicted by models that have not seen them, else by leave-one-out; or there are none.
+    """
+    held = model.held_out_
+    return (model.codes_, model.loo_proba_) if held is None else (held.codes, held.proba)
+
+
+def _validation(model: TableModel) -> dict[str, Any]:
+    """Scores, decisions and intervals of the rows that a model is judged by."""
+    found: dict[str, Any] = dict.fromkeys(
+        ("cross_validation", "leave_one_out", "decisions", "intervals")
+    )
+    codes, p = scored_rows(model)
     if not len(p):
-        return {"leave_one_out": None, "decisions": None, "intervals": None}
-    both = {"model": scores(codes, p), "baseline": scores(codes, baseline(model, len(p)))}
-    rest = {"decisions": decisions(model, codes, p), "intervals": intervals(model, codes, p)}
-    return {"leave_one_out": both} | rest
+        return found
+    held = model.held_out_
+    if held is not None:
+        found["cross_validation"] = _cross_validation(held)
+        found["intervals"] = held_out_intervals(model, held)
+    else:
+        both = {"model": scores(codes, p), "baseline": scores(codes, baseline(model, len(p)))}
+        found["leave_one_out"] = both | {"method": LEAVE_ONE_OUT}
+        found["intervals"] = intervals(model, codes, p)
+    return found | {"decisions": decisions(model, codes, p)}
+
+
+def _cross_validation(held: HeldOut) -> dict[str, Any]:
+    mean, error = held.gain
+    return {
+        "folds": held.n_folds,
+        "models": len(held.counts),
+        "rows": len(held.codes),
+        "together": held.together,
+        "method": _method(held),
+        "model": scores(held.codes, held.proba),
+        "baseline": scores(held.codes, held.baseline),
+        "gain": {"log_score": mean, "standard_error": error},
+        "verdict": _verdict(mean, error),
+    }
+
+
+def _method(held: HeldOut) -> str:
+    """Sentence that says how the rows were predicted."""
+    n, k = f"{len(held.codes):,}", held.n_folds
+    if not k:
+        return f"{n} rows, drawn at random, were kept out of the fit and then predicted."
+    what = {"rows": "row", "copies": "row with all its copies", "groups": "group of rows"}
+    if len(held.counts) == 1:
+        said = (
+            f"One {what[held.together]} in {k} was predicted by a model that was fitted without "
+            f"them, {n} rows in all."
+        )
+    else:
+        said = f"{k} folds: each {what[held.together]} is predicted by a model fitted without it."
+    return f"{said} Slightly pessimistic, since that model had {k - 1} rows of {k} to learn from."
+
+
+def _verdict(mean: float, error: float) -> str:
+    """Sentence that compares a log score with that of the level frequencies."""
+    size = f"{abs(mean):.3f} ± {error:.3f}"
+    if mean > 2 * error:
+        return f"Its log score is {size} below that of the level frequencies (± standard error)."
+    side = "below" if mean >= 0 else "above"
+    return (
+        "These rows do not show that it predicts better than the level frequencies: its log score "
+        f"is {size} {side} theirs (± standard error)."
+    )
+
+
+def held_out_intervals(model: TableModel, held: HeldOut) -> list[dict[str, float]]:
+    """The same as :func:`intervals`; lengths are chosen on other folds, or on the other half."""
+    part = held.fold if len(held.counts) > 1 else np.arange(len(held.codes)) % 2
+    shares, own = model.level_counts_, np.arange(len(held.codes))
+    known = interval_scores(held.proba, shares)[own, held.codes]
+    told = []
+    for coverage in COVERAGES:
+        inside, levels = np.zeros((2, len(own)))
+        for one in np.unique(part):
+            here, others = part == one, known[part != one]
+            threshold = interval_threshold(others, coverage, np.ones(len(others)))
+            lower, upper = runs(held.proba[here], threshold, shares)
+            inside[here] = (lower <= held.codes[here]) & (held.codes[here] <= upper)
+            levels[here] = upper - lower + 1
+        row = {"inside": float(inside.mean()), "levels": float(levels.mean())}
+        told.append({"coverage": coverage} | row)
+    return told

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.tables import encoding
 from ordinalgp.tables.advice import COMMAND_LINE, listed
-from ordinalgp.tables.cells import BadCell, BadInput, Table, describe_rows
+from ordinalgp.tables.cells import BadCell, BadInput, Table, describe_rows, texts
 from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.dates import days
 from ordinalgp.tables.encoding import (
@@ -73,15 +73,25 @@ class Source:
     """number of levels to cut the target into"""
     cut_at: tuple[float, ...] = ()
     """borders at which the target is cut"""
+    groups: str | None = field(default=None, kw_only=True)
+    """column that says which rows belong together; not a feature"""
 
     def read(self) -> tuple["Source", Usable]:
         """Source with known borders, and its parsed features, labels and levels."""
+        source, found, _ = self.read_groups()
+        return source, found
+
+    def read_groups(self) -> tuple["Source", Usable, NDArray[Any] | None]:
+        """The same, and the group of each row, where a column has it."""
         table = replace(self.file, tolerant=True).read()
         problems = Problems()
         settled = problems.collect(self.settled, table) or replace(self, cut=None, cut_at=(0.0,))
         X, labels, order = settled.usable(table, problems=problems)
         self.check_levels(np.unique(labels).tolist())
-        return settled, (X, labels, order)
+        groups = None
+        if self.groups is not None:
+            groups = texts(table.columns[self.groups])[np.isin(table.lines, X.lines)]
+        return settled, (X, labels, order), groups
 
     def settled(self, table: Table) -> "Source":
         """Source whose borders are known, from the target's values in a table."""
@@ -130,6 +140,8 @@ class Source:
             if unknown:
                 names = listed([*map(repr, unknown)])
                 found.append(f"--{option} names {names}, but the columns are {known}.")
+        if self.groups is not None and self.groups not in table.columns:
+            found.append(f"--groups names {self.groups!r}, but the columns are {known}.")
         return found
 
     def features(self, table: Table, like: Table | None = None) -> tuple[Table, list[BadCell]]:
@@ -137,7 +149,8 @@ class Source:
 
         The kinds of the columns are found from their cells, or are those of ``like``.
         """
-        X = table.without([self.target, *self.drop])
+        grouping = [] if self.groups is None else [self.groups]
+        X = table.without([self.target, *self.drop, *grouping])
         if not X.columns:
             raise BadInput(f"There are no columns beside the target {self.target}.")
         if like is not None:
@@ -293,11 +306,30 @@ class EncodedFile:
     reading: Reading
     left_out: dict[str, str]
     """columns that are no features, and the reason"""
+    held: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """places of rows, ascending, that the chunks leave out"""
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.counts.sum())
+
+    def holding_out(self, most: int) -> "EncodedFile":
+        """The file with rows left out of its chunks: a fifth of all, half of a level at most."""
+        n = self.n_rows
+        drawn = np.random.default_rng(1).choice(n, min(most, n // 5), replace=False)
+        codes = self._codes()[drawn]
+        kept = [drawn[codes == code][: count // 2] for code, count in enumerate(self.counts)]
+        return replace(self, held=np.sort(np.concatenate(kept)).astype(np.intp))
+
+    def held_rows(self) -> tuple[FloatArray, IntArray]:
+        """Inputs of the rows that are left out, and the places of their labels in ``levels``."""
+        shape = self.n_rows, len(self.encoder.features)
+        X = np.memmap(self.folder / "X.bin", np.float64, "r", shape=shape)
+        return np.array(X[self.held]), self._codes()[self.held].astype(np.intp)
+
+    def _codes(self) -> NDArray[Any]:
+        return np.memmap(self.folder / "y.bin", np.int16, "r", shape=(self.n_rows,))
 
     def chunks(self) -> list[Callable[[], Any]]:
         """Functions that read one chunk (X, y) each: a factory for ``fit``."""
@@ -306,7 +338,14 @@ class EncodedFile:
         return [partial(self.read, i, min(size, self.n_rows - i)) for i in starts]
 
     def read(self, start: int, n: int) -> tuple[FloatArray, NDArray[Any]]:
-        """Inputs and labels of ``n`` rows from ``start``."""
+        """Inputs and labels of ``n`` rows from ``start``, those aside that are left out."""
+        first, last = np.searchsorted(self.held, [start, start + n])
+        keep = np.ones(n, dtype=bool)
+        keep[self.held[first:last] - start] = False
+        X, labels = self._read(start, n)
+        return (X, labels) if keep.all() else (X[keep], labels[keep])
+
+    def _read(self, start: int, n: int) -> tuple[FloatArray, NDArray[Any]]:
         d = len(self.encoder.features)
         X = np.fromfile(self.folder / "X.bin", count=n * d, offset=8 * start * d)
         codes = np.fromfile(self.folder / "y.bin", count=n, offset=2 * start, dtype=np.int16)
