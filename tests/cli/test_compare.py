@@ -148,6 +148,27 @@ def test_the_next_command_is_quoted_and_complete(run, path):
     assert words[words.index("--drop") + 1] == "pupil"
 
 
+def test_the_next_command_keeps_groups_and_all_digits_of_borders(run, tmp_path):
+    columns, _ = school()
+    metres = [1e6 * hours + 0.125 for hours in columns.pop("sleep")]
+    path = write_csv(tmp_path / "far.csv", columns | {"metres": metres})
+    border = f"{np.median(metres):.3f}"
+    options = "--models", "gp", "--jobs", "1", "--folds", "2", "--groups", "pupil"
+    code, out, _ = run(path, "-t", "metres", "--cut-at", border, *options)
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("Fit it"))
+    words = shlex.split(line.partition(": ")[2])
+    assert float(words[words.index("--cut-at") + 1]) == float(border)
+    assert words[words.index("--groups") + 1] == "pupil"
+    assert "--drop" not in words
+
+
+def test_a_spreadsheet_is_not_written_as_text(run, path, tmp_path):
+    code, _, err = run(path, "-t", "grade", *ORDER, *QUICK, "-o", tmp_path / "scores.xlsx")
+    assert code == 2
+    assert "would be a spreadsheet" in err
+
+
 def test_bad_rows_are_named_or_skipped(run, path):
     path.write_text(path.read_text() + '"x","y","no","Celle","p30","fair"\n')
     args = path, "-t", "grade", *ORDER, "--drop", "pupil", *QUICK

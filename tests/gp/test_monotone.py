@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.core.likelihoods import OrdinalProbit
-from ordinalgp.kernels import Additive, ARDLinear
+from ordinalgp.kernels import Additive, ARDLinear, PerColumn
 from ordinalgp.metrics import log_score
 from ordinalgp.models.monotone import _agreement
 from ordinalgp.models.monotone_steps import first_steps
@@ -219,6 +219,18 @@ def test_a_constant_feature_asks_for_nothing():
     model = OrdinalGPClassifier(monotone=[0, 1, 0], **options).fit(X, y)
     free = OrdinalGPClassifier(**options).fit(X, y)
     assert np.array_equal(model.predict_proba(X), free.predict_proba(X))
+
+
+@pytest.mark.parametrize("wrap", [lambda kernel: kernel, lambda kernel: kernel + ARDLinear()])
+def test_only_the_rough_column_becomes_smoother(wrap):
+    X = rows(30)[0]
+    inner = Additive([2.0, 1e-3])
+    kernel = first_steps(wrap(PerColumn(inner, [0, 0, 1])), X, np.array([0, 0, 1]))[0]
+    plain = first_steps(wrap(Additive([2.0, 2.0, 1e-3])), X, np.array([0, 0, 1]))[0]
+    scales, expected = np.exp(kernel.theta[:2]), np.exp(plain.theta[:3])
+    assert_allclose(scales[0], 2.0)
+    assert scales[1] > 0.1
+    assert_allclose(scales[1], expected[2], rtol=0.3)  # 1/2 and 1/3 of the variance
 
 
 @pytest.mark.parametrize(

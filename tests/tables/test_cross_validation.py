@@ -52,6 +52,11 @@ def model():
     return TableModel(FIXED, kernel="rbf", folds=5).fit(*table())
 
 
+def test_too_few_rows_are_rows_where_no_groups_were_given():
+    with pytest.raises(BadInput, match="5 folds need at least 5 rows that differ"):
+        TableModel(OrdinalGPClassifier(optimizer=None), folds=5).fit({"a": [1, 2, 3]}, [0, 1, 1])
+
+
 def test_each_row_is_predicted_by_a_model_of_the_other_folds(model):
     """The encoding is learned in each fold as well: the same as a table model of its rows."""
     columns, y = table()

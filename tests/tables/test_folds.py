@@ -1,6 +1,7 @@
 """Folds: each row once, levels in equal shares, groups and copies together."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.model_selection import StratifiedKFold
 
@@ -49,8 +50,9 @@ def test_a_group_is_in_one_fold_and_levels_are_near_their_shares():
     assert np.all(np.abs(counts - expected) <= 0.25 * expected)
 
 
-def test_rows_without_a_group_stand_alone():
-    groups = ["a"] * 4 + [None, float("nan"), None, "b"]
+@pytest.mark.parametrize("gap", [None, float("nan"), pd.NA, pd.NaT])
+def test_rows_without_a_group_stand_alone(gap):
+    groups = pd.Series(["a"] * 4 + [None, gap, gap, "b"], dtype=object)
     found = parts(make_folds([0, 1] * 4, 5, groups=groups), 8)
     assert sorted(map(len, found)) == [1, 1, 1, 1, 4]
 

@@ -1,5 +1,6 @@
 """Reading of tables as people have them: each case beside what a person reads in it."""
 
+import csv
 import gzip
 import io
 import os
@@ -95,8 +96,16 @@ def test_blanks_inside_of_quotes_stay(read):
 
 
 def test_very_long_cells_are_read(read):
-    long = "x" * 300_000
-    assert read(f"a,b\n{long},1\n")[0] == {"a": [long], "b": ["1"]}
+    long, before = "x" * 300_000, csv.field_size_limit()
+    assert read(f"a;b\n{long};1\n")[0] == {"a": [long], "b": ["1"]}
+    assert csv.field_size_limit() == before, "a limit of the whole process stays as it was"
+
+
+def test_the_limit_of_cells_is_not_raised_between_two_chunks(tmp_path):
+    path, before = tmp_path / "table.csv", csv.field_size_limit()
+    path.write_text("a,b\n1,2\n3,4\n")
+    for _ in TableFile(path).chunks(1):
+        assert csv.field_size_limit() == before
 
 
 def test_ragged_rows_are_named(read):

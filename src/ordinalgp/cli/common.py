@@ -3,7 +3,9 @@
 import csv
 import json
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -90,6 +92,12 @@ def plain_errors() -> Iterator[None]:
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
         print(f"Error: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
+
+
+def heed_interrupts() -> None:
+    """Let Ctrl-C raise KeyboardInterrupt: a shell starts background jobs with it ignored."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def note(text: str) -> None:

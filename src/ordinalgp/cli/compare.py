@@ -3,9 +3,7 @@
 import csv
 import io
 import shlex
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,14 +28,14 @@ from ordinalgp.cli.fit import (
     Numeric,
     Table,
     Target,
-    _borders,
+    read_borders,
 )
 from ordinalgp.runtime.files import check_output, whole_file
 from ordinalgp.runtime.progress import Progress
-from ordinalgp.tables.cells import BadInput, gaps, texts
+from ordinalgp.tables.cells import BadInput, gaps
 from ordinalgp.tables.comparison import Comparison, ComparisonPlan, Outcome
 from ordinalgp.tables.contenders import CONTENDERS, DEFAULT
-from ordinalgp.tables.files import table_writer
+from ordinalgp.tables.files import check_table_output, table_writer
 from ordinalgp.tables.training import BatchSettings, Source, sample_rows
 
 _WIDTH = 12  # characters of a column of scores: four and a name fit into 80
@@ -83,26 +81,23 @@ def compare(
     its settings, from the other rows alone. The table of scores shows how much each model is behind
     the best, with a standard error. After Ctrl-C the folds that are complete are shown.
     """
-    for path in (output, plot):
-        if path is not None:
-            check_output(path, [table])
-    check_picture(plot)
-    dropped = (*common.words(drop), *([groups] if groups else []))
+    check_outputs(output, plot, [table])
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
         target,
         common.words(categories) or None,
-        dropped,
+        common.words(drop),
         common.words(nominal),
         common.words(numeric),
         cut,
-        _borders(cut_at, cut, categories),
+        read_borders(cut_at, cut, categories),
+        groups=groups,
     )
     chosen = common.words(models) or DEFAULT
     for name in chosen:
         common.check_choice("--models", name, tuple(CONTENDERS))
     batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
-    plan = _plan(source, batches, groups, chosen, folds, repeats, rows, seed)
+    plan = _plan(source, batches, chosen, folds, repeats, rows, seed)
     common.tell_skipped(source.file.bad)
     _tell_plan(plan, groups)
     outcomes: list[Outcome] = []
@@ -128,7 +123,6 @@ def compare(
 def _plan(
     source: Source,
     batches: BatchSettings,
-    groups: str | None,
     models: Any,
     folds: int,
     repeats: int,
@@ -139,17 +133,13 @@ def _plan(
     large = batches.is_large(source.file.path)
     file = replace(source.file, tolerant=True)
     whole = sample_rows(source.file, batches) if large else file.read()
-    if groups is not None:
-        whole.require([groups], "--groups names {name}, but the columns are {columns}.")
     X, labels, order = source.settled(whole).usable(whole)
     common.tell_left_out(X.left_out)
     X = replace(X, left_out={})
     source.check_levels(np.unique(labels).tolist())
-    cells = None
-    if groups is not None:
-        cells = texts(whole.columns[groups])[np.isin(whole.lines, X.lines)]
-        if gaps(cells).all():
-            raise BadInput(f"--groups names {groups}, which has no values at all.")
+    groups = source.groups_of(X, whole)
+    if groups is not None and gaps(groups).all():
+        raise BadInput(f"--groups names {source.groups}, which has no values at all.")
     kinds = {name: column.dtype.kind for name, column in X.columns.items()}
     nominal = [name for name, kind in kinds.items() if kind == "O" and name not in X.levels]
     numeric = [name for name, kind in kinds.items() if kind == "f"]
@@ -160,7 +150,7 @@ def _plan(
         categories=order,
         cv=folds,
         repeats=repeats,
-        groups=cells,
+        groups=groups,
         nominal=nominal,
         numeric=numeric,
         max_rows=max_rows,
@@ -187,9 +177,7 @@ def _tell_plan(plan: ComparisonPlan, groups: str | None) -> None:
 @contextmanager
 def _interruptible() -> Iterator[list[bool]]:
     """Stop at Ctrl-C; the list then has an element."""
-    # A shell starts background jobs with SIGINT ignored; a comparison must be stoppable there too.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    common.heed_interrupts()
     stopped: list[bool] = []
     try:
         yield stopped
@@ -254,6 +242,7 @@ def _print_next(best: str, source: Source) -> None:
         "--model": [best] * (best != "auto"),
         "--categories": source.categories or (),
         "--drop": source.drop,
+        "--groups": [source.groups] if source.groups else (),
         "--nominal": source.nominal,
         "--numeric": source.numeric,
         "--on-bad-rows": ["skip"] * (source.file.bad.policy == "skip"),
@@ -263,7 +252,7 @@ def _print_next(best: str, source: Source) -> None:
         "--missing": style.missing,
         "--sheet": [style.sheet] if style.sheet else (),
         "--cut": [str(source.cut)] if source.cut else (),
-        "--cut-at": [f"{border:g}" for border in source.cut_at],
+        "--cut-at": [repr(border).removesuffix(".0") for border in source.cut_at],
     }
     parts = ["ordinalgp", "fit", str(source.file.path)]
     for option, values in options.items():
@@ -319,10 +308,17 @@ def _display(result: Comparison) -> Any:
     return ModelComparisonDisplay.from_comparison(result, ax=file_axes(size))
 
 
-def check_picture(path: Path | None) -> None:
-    """Raise before the work if a picture could not be drawn."""
-    if path is None:
-        return
+def check_outputs(table: Path | None, picture: Path | None, inputs: Sequence[Path]) -> None:
+    """Raise before the work if a table or a picture could not be written."""
+    if table is not None:
+        check_table_output(table, inputs)
+    if picture is not None:
+        check_output(picture, inputs)
+        _check_picture(picture)
+
+
+def _check_picture(path: Path) -> None:
+    """Raise unless pictures of this kind can be drawn."""
     from ordinalgp.plots.base import file_axes
 
     known = file_axes().figure.canvas.get_supported_filetypes()

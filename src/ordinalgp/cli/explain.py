@@ -9,7 +9,7 @@ from rich.text import Text
 from typer import Argument, Option
 
 from ordinalgp.cli import common
-from ordinalgp.cli.compare import check_picture, draw
+from ordinalgp.cli.compare import check_outputs, draw
 from ordinalgp.cli.saved_model import (
     ON_NEW_VALUES,
     Model,
@@ -17,7 +17,6 @@ from ordinalgp.cli.saved_model import (
     Surprises,
     tell_new_columns,
 )
-from ordinalgp.runtime.files import check_output
 from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, Table
@@ -65,10 +64,7 @@ def explain(
     between the row and the average. "higher at" and "lower at" are the nearest values of the column
     alone, within the training range, at which another level is predicted.
     """
-    for path in (output, plot):
-        if path is not None:
-            check_output(path, [model, table])
-    check_picture(plot)
+    check_outputs(output, plot, [model, table])
     if not 0 <= coverage <= 1:
         raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))

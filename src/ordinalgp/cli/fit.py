@@ -1,8 +1,6 @@
 """``ordinalgp fit``: fit a model to a table."""
 
-import signal
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -138,7 +136,7 @@ def fit(
         common.words(nominal),
         common.words(numeric),
         cut,
-        _borders(cut_at, cut, categories),
+        read_borders(cut_at, cut, categories),
         groups=groups,
     )
     if folds < 0 or folds == 1:
@@ -164,7 +162,7 @@ def fit(
     _tell(unfitted, source, left_out, output, time.perf_counter() - started, as_json)
 
 
-def _borders(given: Words, cut: int | None, categories: Words) -> tuple[float, ...]:
+def read_borders(given: Words, cut: int | None, categories: Words) -> tuple[float, ...]:
     """Borders of levels from the command line."""
     if given is None and cut is None:
         return ()
@@ -299,9 +297,7 @@ def _tell(
 @contextmanager
 def _stoppable(classifier: Any) -> Iterator[None]:
     """After Ctrl-C print how to resume, and exit with code 130."""
-    # A shell starts background jobs with SIGINT ignored; a fit must be stoppable there too.
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    common.heed_interrupts()
     try:
         yield
     except KeyboardInterrupt:

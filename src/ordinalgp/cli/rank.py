@@ -315,7 +315,7 @@ def _fit(
     model = ordinalgp.PreferenceGP(kernel, levels=order, max_sweeps=max_sweeps, random_state=0)
     known = names if X is None else X
     pairs = np.array(names)[found.pairs] if X is None else found.pairs
-    # More threads wait for each other where the cores have other work: eight times as long.
+    # More threads would wait for each other where the cores have other work.
     with one_thread(), common.showing_progress(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # `_tell_unfinished` names our options
         model.fit(known, pairs, found.values)

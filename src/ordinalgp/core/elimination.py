@@ -19,7 +19,7 @@ from scipy import sparse
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.linalg import Triangle, mirrored
 
-_MOST_NEIGHBOURS = 48  # of a node that is eliminated; of 16, 32, 48, 64, all within a tenth
+_MOST_NEIGHBOURS = 48  # of a node that is eliminated, whose neighbours are then joined pair by pair
 
 
 @dataclass(frozen=True, eq=False)

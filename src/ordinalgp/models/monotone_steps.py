@@ -15,6 +15,7 @@ import numpy as np
 from ordinalgp._typing import FINITE, Axes, BoolArray, FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives
 from ordinalgp.core.projections import Differences, Projection
+from ordinalgp.kernels import PerColumn
 from ordinalgp.persistence import saved_as
 
 # Numbers of knots that are tried. EP counts what neighbouring steps have in common more than once:
@@ -139,11 +140,21 @@ def _smooth_enough(kernel: Any, row: FloatArray, at: int, values: FloatArray) ->
         for each in longer.hyperparameters:
             size = 0 if each.fixed else each.n_elements
             if each.name.endswith("length_scale") and size:
-                own = place + at if size == len(row) else slice(place, place + size)
-                theta[own] += np.log(1.25)
+                own = _own_scale(longer, each.name, at) if size > 1 else 0
+                theta[place + own] += np.log(1.25)
             place += size
         longer = longer.clone_with_theta(theta)
     return kernel  # rough at every length
+
+
+def _own_scale(kernel: Any, name: str, at: int) -> int:
+    """Place of a feature's length scale, or its column's, among those of a hyperparameter."""
+    own, part = at, kernel
+    for step in name.split("__")[:-1]:
+        if type(part) is PerColumn:
+            own = int(part.columns()[at])
+        part = getattr(part, step)
+    return own
 
 
 def with_knots(steps: Steps, added: Mapping[int, Sequence[float]]) -> Steps:

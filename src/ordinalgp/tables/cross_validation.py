@@ -229,7 +229,8 @@ class CrossValidation:
         else:
             units = copies(rows.table, rows.codes)
             together = "copies" if len(np.unique(units)) < n else "rows"
-        splits = make_folds(rows.codes, self.n_folds, groups=units)
+        belonging = {"table": rows.table} if groups is None else {"groups": units}
+        splits = make_folds(rows.codes, self.n_folds, **belonging)
         if n > self.settings.all_folds_rows:
             splits = splits[:1]
         folds = [self._fold(*split, number, len(splits)) for number, split in enumerate(splits)]

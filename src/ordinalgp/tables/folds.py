@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.tables.cells import BadInput, Table, gaps
+from ordinalgp.tables.frames import is_missing
 
 Folds = list[tuple[IntArray, IntArray]]
 """training rows and test rows of each fold, ascending"""
@@ -77,8 +78,8 @@ def group_numbers(groups: Any, n_rows: int) -> IntArray:
     numbers: dict[Any, int] = {}
     found = np.empty(n_rows, dtype=np.intp)
     for row, cell in enumerate(cells.tolist()):
-        missing = cell is None or cell != cell
-        found[row] = numbers.setdefault((row,) if missing else cell, len(numbers))
+        key = (row,) if is_missing(cell) else cell
+        found[row] = numbers.setdefault(key, len(numbers))
     return found
 
 

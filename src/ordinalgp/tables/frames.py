@@ -232,7 +232,7 @@ def _from_numpy(name: str, array: NDArray[Any]) -> NDArray[Any]:
 
 def _from_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """Cells of Python objects: numbers if all of them are, else texts."""
-    cells = [None if _is_missing(value) else value for value in array.tolist()]
+    cells = [None if is_missing(value) else value for value in array.tolist()]
     kinds = set(map(type, cells)) - {type(None)}
     if any(issubclass(kind, _CONTAINERS) for kind in kinds):
         row = next(i for i, value in enumerate(cells) if isinstance(value, _CONTAINERS))
@@ -250,7 +250,8 @@ def _from_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return objects(None if value is None else _text(value) for value in cells)
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value of any library stands for a missing one."""
     gap = isinstance(value, _MAYBE_MISSING) and bool(value != value)
     return gap or type(value).__name__ in _MISSING
 

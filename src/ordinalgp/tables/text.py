@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -15,7 +16,19 @@ from ordinalgp.tables.cells import BadCell, Table, cell_text, objects
 _SEPARATORS = (",", ";", "\t", "|", " ")
 _PROBE_LINES = 20  # lines that the layout is guessed from
 _LONGEST_CELL = 2**24
+_Record = tuple[int, list[str], BadCell | None]
 _DECLARED = re.compile(r'"?sep=(.)"?\s*')  # the first line of files for Excel
+
+
+@contextmanager
+def _long_cells() -> Iterator[None]:
+    """Let the csv module read long cells; its limit is that of the whole process."""
+    before = csv.field_size_limit()
+    csv.field_size_limit(max(before, _LONGEST_CELL))
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,11 @@ class TextLayout:
         """Guess the layout from the first lines of a file, which is then at its beginning."""
         lines = [*islice(text, _PROBE_LINES)]
         text.seek(0)
+        with _long_cells():
+            return cls._of(lines, separator)
+
+    @classmethod
+    def _of(cls, lines: list[str], separator: str | None) -> "TextLayout":
         skipped = next((at for at, line in enumerate(lines) if line.strip()), 0)
         declared = _DECLARED.fullmatch(lines[skipped]) if lines[skipped:] else None
         if declared is not None:
@@ -52,8 +70,6 @@ class TextLayout:
     def records(self, text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         """Every record that is not empty, with the line that it starts on."""
         lines = islice(iter(text), self.skipped, None)
-        # A global limit of the csv module, which is only ever raised.
-        csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_CELL))
         skip = self.blanks or self.separator not in " \t"
         reader = csv.reader(
             self._tidied(lines), delimiter=self.separator, skipinitialspace=skip, strict=True
@@ -133,13 +149,14 @@ def header(given: list[str], unit: str, width: int) -> tuple[list[str], tuple[st
 def text_chunks(text: Iterable[str], layout: TextLayout, rows: int | None) -> Iterator[Table]:
     """Read ``rows`` at a time; rows that are too short or too long are bad cells of a table."""
     records = layout.records(text)
-    given = next((row for _, row in records if any(cell.strip() for cell in row)), [])
+    with _long_cells():
+        given = next((row for _, row in records if any(cell.strip() for cell in row)), [])
     names, problems = header(given, "line", len(given))
     named = next((n for n in range(len(given), 0, -1) if given[n - 1].strip()), len(given))
     fits = _Fit(names, named)
     body = (fits.record(at, row) for at, row in records if row or len(names) == 1)
     begun = False
-    while chunk := list(islice(body, rows)):
+    while chunk := _next(body, rows):
         whole = [(at, row) for at, row, bad in chunk if bad is None]
         columns = {
             name: objects(map(cell_text, map(itemgetter(place), (row for _, row in whole))))
@@ -153,6 +170,12 @@ def text_chunks(text: Iterable[str], layout: TextLayout, rows: int | None) -> It
         yield Table({name: objects([]) for name in names}, np.empty(0, np.intp), problems=problems)
 
 
+def _next(records: Iterator[_Record], rows: int | None) -> list[_Record]:
+    """The next records; the limit of cells is raised no longer than that."""
+    with _long_cells():
+        return list(islice(records, rows))
+
+
 @dataclass(frozen=True)
 class _Fit:
     """Names of a file; separators at the end of a line do not make a cell."""
@@ -161,7 +184,7 @@ class _Fit:
     named: int
     """cells up to the last name"""
 
-    def record(self, line: int, row: list[str]) -> tuple[int, list[str], BadCell | None]:
+    def record(self, line: int, row: list[str]) -> _Record:
         """A row of the right length, or the cell where it is too short or too long."""
         row = row or [""]
         n = len(self.names)

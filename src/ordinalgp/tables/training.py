@@ -88,10 +88,13 @@ class Source:
         settled = problems.collect(self.settled, table) or replace(self, cut=None, cut_at=(0.0,))
         X, labels, order = settled.usable(table, problems=problems)
         self.check_levels(np.unique(labels).tolist())
-        groups = None
-        if self.groups is not None:
-            groups = texts(table.columns[self.groups])[np.isin(table.lines, X.lines)]
-        return settled, (X, labels, order), groups
+        return settled, (X, labels, order), self.groups_of(X, table)
+
+    def groups_of(self, kept: Table, table: Table) -> NDArray[Any] | None:
+        """Group of each row of a table that was kept, where a column has it."""
+        if self.groups is None:
+            return None
+        return np.asarray(texts(table.columns[self.groups])[np.isin(table.lines, kept.lines)])
 
     def settled(self, table: Table) -> "Source":
         """Source whose borders are known, from the target's values in a table."""
