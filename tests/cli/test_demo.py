@@ -70,7 +70,7 @@ def test_the_table_has_every_model_and_ours_beat_the_naive_one(demo):
 
 def test_every_printed_command_was_run(demo):
     commands = [line.split()[0] for line in demo[1]]
-    assert commands == ["demo", "evaluate", "predict", "fit", "report"]
+    assert commands == ["demo", "evaluate", "predict", "explain", "compare", "fit", "report"]
     files = {path.name for path in (demo[0] / "demo-output").iterdir()}
     assert files >= {"train.csv", "test.csv", "model.ogp", "predictions.csv", "report.html"}
     assert files >= {"again.csv", "laplace.ogp", "laplace.html"}
