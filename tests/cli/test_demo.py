@@ -21,7 +21,9 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 PAGE = (GUIDE / "tables-and-command-line.md").read_text(encoding="utf-8")
 OURS = ["GP, Laplace", "GP, EP", "mixture of GPs"]
 NUMBER = r"-?\d+\.\d+"
-PROGRAM = re.compile(r"^\S+(?: -m ordinalgp)? (?=(?:evaluate|predict|fit|report) )", re.MULTILINE)
+PROGRAM = re.compile(
+    r"^\S+(?: -m ordinalgp)? (?=(?:evaluate|predict|explain|compare|fit|report) )", re.MULTILINE
+)
 
 
 class Screen(io.StringIO):
