@@ -336,7 +336,7 @@ def test_the_default_is_a_mixture_that_says_what_its_weights_mean(run, files):
     told = json.loads(run(*fit, "--json")[1])
     assert_allclose(list(told["weights"].values()), list(mixture.weights_.values()), atol=1e-6)
     share = sum(w for name, w in told["weights"].items() if name.endswith("sequential"))
-    assert told["mixture"].startswith(f"{100 * share:.0f} % sequential: ")
+    assert told["mixture"].startswith(f"Sequential models have {100 * share:.0f} % of the weight: ")
     assert told["mixture"] in " ".join(out.split())
     assert told["thresholds"] is told["noise"] is told["kernel"] is None
     again = ordinalgp.StackedOrdinalGP(categories=LEVELS, feature_groups=OWNER, random_state=0)
@@ -589,7 +589,7 @@ def test_names_and_remarks_are_no_features(run, tmp_path):
     assert code == 0
     told = "Column name has 48 different texts in 48 rows, for example 'person 0': left out"
     assert f"{told}; keep it with --nominal name." in err
-    assert "Columns left out by themselves: name." in out
+    assert "Columns left out automatically: name." in out
     del columns["name"]  # which the model does not need
     write_csv(tmp_path / "new.csv", columns)
     assert run("predict", "model.ogp", "new.csv")[0] == 0

@@ -169,6 +169,15 @@ def test_a_spreadsheet_is_not_written_as_text(run, path, tmp_path):
     assert "would be a spreadsheet" in err
 
 
+def test_no_next_command_where_no_model_beats_the_frequencies(run, tmp_path):
+    grades = np.repeat(LEVELS, 12)  # every value has every level equally often
+    path = write_csv(tmp_path / "n.csv", {"x": [*range(12)] * len(LEVELS), "grade": list(grades)})
+    options = "--models", "gp,frequencies", "--jobs", "1", "--folds", "2"
+    code, out, _ = run(path, "-t", "grade", *ORDER, *options)
+    assert (code, "No model predicts better" in " ".join(out.split())) == (0, True)
+    assert "Fit it" not in out
+
+
 def test_bad_rows_are_named_or_skipped(run, path):
     path.write_text(path.read_text() + '"x","y","no","Celle","p30","fair"\n')
     args = path, "-t", "grade", *ORDER, "--drop", "pupil", *QUICK

@@ -21,7 +21,9 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
 PAGE = (GUIDE / "tables-and-command-line.md").read_text(encoding="utf-8")
 OURS = ["GP, Laplace", "GP, EP", "mixture of GPs"]
 NUMBER = r"-?\d+\.\d+"
-PROGRAM = re.compile(r"^\S+(?: -m ordinalgp)? (?=(?:evaluate|predict|fit|report) )", re.MULTILINE)
+PROGRAM = re.compile(
+    r"^\S+(?: -m ordinalgp)? (?=(?:evaluate|predict|explain|compare|fit|report) )", re.MULTILINE
+)
 
 
 class Screen(io.StringIO):
@@ -70,7 +72,7 @@ def test_the_table_has_every_model_and_ours_beat_the_naive_one(demo):
 
 def test_every_printed_command_was_run(demo):
     commands = [line.split()[0] for line in demo[1]]
-    assert commands == ["demo", "evaluate", "predict", "fit", "report"]
+    assert commands == ["demo", "evaluate", "predict", "explain", "compare", "fit", "report"]
     files = {path.name for path in (demo[0] / "demo-output").iterdir()}
     assert files >= {"train.csv", "test.csv", "model.ogp", "predictions.csv", "report.html"}
     assert files >= {"again.csv", "laplace.ogp", "laplace.html"}

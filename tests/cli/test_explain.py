@@ -12,7 +12,7 @@ from ordinalgp.tables import TableModel, explain
 
 pytest.importorskip("typer")
 pd = pytest.importorskip("pandas")
-from ordinalgp.cli.explain import bar, signed  # noqa: E402
+from ordinalgp.cli.explain import bar, percent, signed  # noqa: E402
 from ordinalgp.cli.main import build  # noqa: E402
 
 
@@ -167,3 +167,8 @@ def test_new_nominal_values_are_used_or_refused(run, model_file, tmp_path):
     code, _, err = run(model_file, path, "--on-new-values", "stop")
     assert code == 2
     assert "'Dorf' did not occur in training" in err
+
+
+def test_percentages_have_a_sign_unless_they_are_zero():
+    shares = [0.152, -0.006, 0.0004, -0.0004]
+    assert [percent(share) for share in shares] == ["+15.2%", "-0.6%", "0.0%", "0.0%"]

@@ -29,7 +29,7 @@ from ordinalgp.tables.advice import COMMAND_LINE
 from ordinalgp.tables.cells import BadInput, BadRows
 from ordinalgp.tables.files import Format, TableFile
 from ordinalgp.tables.monotone import sentence
-from ordinalgp.tables.summary import ERRORS, IMPORTANCE, RULE, SCORES
+from ordinalgp.tables.summary import DECISIONS, ERRORS, IMPORTANCE, RULE, SCORES
 
 _BAR = 8  # characters of the longest bar
 _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
@@ -234,7 +234,9 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         shared = "All features share one length scale"
         out.print(f"\n{shared}; the functions are {summary['kernel']}.", markup=False)
     if dropped:
-        out.print(f"Columns left out on request: {', '.join(dropped)}.", markup=False)
+        out.print(f"\nColumns left out on request: {', '.join(dropped)}.", markup=False)
+    if summary["monotone"]:
+        out.print()
     for agreement in summary["monotone"] or []:
         out.print(sentence(agreement), markup=False)
     evidence = summary["log_evidence"]
@@ -256,7 +258,7 @@ def print_validation(scored: dict[str, Any]) -> None:
     """Print the scores of rows that a model has not seen, or of left-out ones."""
     out = console()
     what = "Scores on rows not seen" if "verdict" in scored else "Leave-one-out scores"
-    out.print(f"\n[bold]{what}[/] (lower is better). {scored['method']}\n")
+    out.print(f"\n[bold]{what}[/] (lower is better). {scored['method']} {DECISIONS}\n")
     print_scores({name: scored[name] for name in ("model", "baseline")})
     if "verdict" in scored:
         out.print(f"\n{scored['verdict']}", markup=False)

@@ -36,6 +36,7 @@ from ordinalgp.tables.cells import BadInput, gaps
 from ordinalgp.tables.comparison import Comparison, ComparisonPlan, Outcome
 from ordinalgp.tables.contenders import CONTENDERS, DEFAULT
 from ordinalgp.tables.files import check_table_output, table_writer
+from ordinalgp.tables.summary import DECISIONS
 from ordinalgp.tables.training import BatchSettings, Source, sample_rows
 
 _WIDTH = 12  # characters of a column of scores: four and a name fit into 80
@@ -52,7 +53,7 @@ def compare(
     models: Annotated[list[str] | None, Option(metavar="NAME,...", help=_MODELS)] = None,
     folds: Annotated[int, Option(min=2, help="Number of folds.")] = 5,
     repeats: Annotated[int, Option(min=1, help="Number of repetitions, with other folds.")] = 1,
-    groups: Annotated[str | None, Option(metavar="COLUMN", help=_GROUPS)] = None,
+    groups: Annotated[str | None, Option(metavar="NAME", help=_GROUPS)] = None,
     rows: Annotated[int, Option(min=10, help=_ROWS)] = 2000,
     seed: Annotated[int, Option(min=0, help="Seed of the sample, the folds and models.")] = 0,
     jobs: Annotated[int, Option(help="Fits at a time; -1 is one per processor.")] = -1,
@@ -114,7 +115,7 @@ def compare(
         common.print_json(_json(result, plan, target, source.file.bad.skipped))
     else:
         _print(result, [path for path in (output, plot) if path is not None])
-        if result.models[:1] and result.models[0] in result.ours:
+        if result.models[:1] and result.models[0] in result.ours and result.beats_frequencies:
             _print_next(result.models[0], source)
     if stopped:
         raise typer.Exit(130)
@@ -212,7 +213,7 @@ def _print(result: Comparison, written: list[Path]) -> None:
     out = common.console()
     counted = f"{n_folds} fold" + "s" * (n_folds > 1)
     out.print(f"{n:,} rows, {counted}; {levels}", markup=False)
-    out.print("\nHeld-out scores (lower is better):\n")
+    out.print(f"\nHeld-out scores (lower is better). {DECISIONS}\n")
     heads = [fill(name, _WIDTH) for name in result.scores.values()]
     table = common.grid("", *heads, "seconds\nper fit")
     for row in rows:

@@ -186,6 +186,9 @@ def _print_files(folder: Path, data: DemoData) -> None:
     for line in (
         f"evaluate {folder}/model.ogp {folder}/test.csv",
         f"predict {folder}/model.ogp {folder}/test.csv -o {folder}/again.csv",
+        f"explain {folder}/model.ogp {folder}/test.csv --row 3",
+        f"compare {folder}/train.csv --target stage --categories {order} "
+        "--models gp,logistic --folds 3",
         f"fit {folder}/train.csv --target stage --categories {order} --model laplace "
         f"-o {folder}/laplace.ogp",
         f"report {folder}/laplace.ogp -o {folder}/laplace.html",

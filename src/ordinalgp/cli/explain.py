@@ -33,7 +33,7 @@ _MOST_NAME = 22  # characters of a column's name: all fit into 80
 
 def explain(
     model: Model,
-    table: Annotated[Path, Argument(help="CSV or Parquet file with the same columns.")],
+    table: Annotated[Path, Argument(help="CSV, Parquet or Excel file with the same columns.")],
     row: Annotated[list[int] | None, Option(help=_ROW)] = None,
     rows: Annotated[int, Option(min=1, help=_ROWS)] = 3,
     columns: Annotated[int, Option(min=1, help="Number of columns to print per row.")] = 10,
@@ -167,7 +167,8 @@ def _print_changes(row: RowExplanation, most: int) -> None:
     out.print(table)
     without = sum(each.higher is None and each.lower is None for each in row.columns[:most])
     if without:
-        out.print(f"\nOf {without} other columns no value changes the level.")
+        others = "other column" + "s" * (without > 1)
+        out.print(f"\nNo value of {without} {others} changes the level.")
 
 
 def _sure(found: Explanations, row: RowExplanation) -> str:
@@ -216,7 +217,7 @@ def _contributions(found: Explanations, row: RowExplanation, most: int) -> Any:
             cell(each.value),
             f"{signed(each.contribution)}{error}",
             bar(each.contribution / largest),
-            f"{100 * each.probability_contribution:+.1f}%",
+            percent(each.probability_contribution),
         ]
         table.add_row(*map(Text, cells))
     for name, some in (
@@ -227,7 +228,7 @@ def _contributions(found: Explanations, row: RowExplanation, most: int) -> Any:
             total = sum(each.contribution for each in some)
             share = sum(each.probability_contribution for each in some)
             blank = " " * 6 if _shows_errors(found) else ""
-            table.add_row(name, "", f"{signed(total)}{blank}", "", f"{100 * share:+.1f}%")
+            table.add_row(name, "", f"{signed(total)}{blank}", "", percent(share))
     return table
 
 
@@ -250,6 +251,12 @@ def signed(value: float) -> str:
     """Number with its sign and two digits after the point; 0.00 has no sign."""
     text = f"{value:+.2f}"
     return "0.00" if text in ("+0.00", "-0.00") else text
+
+
+def percent(share: float) -> str:
+    """Percentage with its sign and one digit after the point; 0.0% has no sign."""
+    text = f"{100 * share:+.1f}%"
+    return "0.0%" if text in ("+0.0%", "-0.0%") else text
 
 
 def bar(share: float) -> str:

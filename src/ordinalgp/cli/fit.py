@@ -290,7 +290,7 @@ def _tell(
         return
     common.print_summary(summary, dropped=dropped)
     if left_out:
-        print(f"Columns left out by themselves: {listed(list(left_out))}.")
+        print(f"\nColumns left out automatically: {listed(list(left_out))}.")
     print(f"\nSaved in {output} after {seconds:.1f} s.")
 
 

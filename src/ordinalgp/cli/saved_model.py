@@ -34,7 +34,7 @@ from ordinalgp.tables.files import (
     records,
     table_writer,
 )
-from ordinalgp.tables.summary import baseline, decisions, intervals, scores
+from ordinalgp.tables.summary import DECISIONS, baseline, decisions, intervals, scores
 from ordinalgp.validation.labels import class_positions
 
 _PLOTS = ("calibration", "cumulative-calibration", "confusion")
@@ -229,7 +229,10 @@ def evaluate(
     sheet: common.Sheet = None,
     as_json: common.Json = False,
 ) -> None:
-    """Score a model on rows whose levels are known, beside a naive baseline."""
+    """Score a model on rows whose levels are known, beside a naive baseline.
+
+    Use rows that the model was not fitted to: on its own training rows any model looks too good.
+    """
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     if plots is not None:
         _check_plots(plots, [model, table])
@@ -310,7 +313,7 @@ def _kappa(codes: IntArray, mode: IntArray, order: dict[str, Any]) -> float | No
 
 
 def _print_evaluation(result: dict[str, Any]) -> None:
-    print(f"{result['rows']} rows (lower is better):\n")
+    common.console().print(f"{result['rows']} rows (lower is better). {DECISIONS}\n")
     common.print_scores(result["scores"])
     kappa = result["weighted_kappa"]
     print(f"\nWeighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n")

@@ -445,6 +445,14 @@ class Comparison:
         return rows
 
     @property
+    def beats_frequencies(self) -> bool:
+        """Whether the best log score is over one standard error below the frequencies'."""
+        if "frequencies" not in self.models:
+            return True
+        away, error = self.difference("frequencies", self.models[0], "log_score")
+        return not away <= error  # an infinite difference has no standard error
+
+    @property
     def recommendation(self) -> str:
         """One sentence on the model with the lowest log score and on those as good as it."""
         return recommend(self) if self.probabilities else "No model has finished."
@@ -456,7 +464,7 @@ def recommend(result: Comparison) -> str:
     best, rest = names[0], names[1:]
     away = {name: result.difference(name, best, "log_score") for name in rest}
     ties = [name for name in rest if away[name][0] <= away[name][1]]
-    if best == "frequencies" or "frequencies" in ties:
+    if not result.beats_frequencies:
         return (
             "No model predicts better than the level frequencies by more than one standard error: "
             "these columns say little about the level."

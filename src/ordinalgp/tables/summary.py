@@ -30,9 +30,15 @@ RULE = (
 IMPORTANCE = (
     "Importance is the rise of the log score when a column is shuffled among rows that the model "
     "has not seen, ± standard error. A column within two standard errors of zero may have no "
-    "influence. Columns that tell the same share it: each is low, as the other stands in for it."
+    "influence. Columns with the same information stand in for each other, so that each of them "
+    "seems unimportant."
 )
 """importance of the columns in words"""
+DECISIONS = (
+    "The error rate is that of the most probable level, the mean absolute error that of the "
+    "median level."
+)
+"""decisions behind the errors of :func:`scores`, in words"""
 LEAVE_ONE_OUT = (
     "Each row is predicted from all others. This flatters the model: its hyperparameters have "
     "seen these rows."
@@ -154,12 +160,12 @@ def _mixture(classifier: StackedOrdinalGP) -> str:
         if isinstance(model, SequentialOrdinalGP)
     )
     if share >= 2 / 3:
-        meaning = "the columns do not move everybody along one scale"
+        meaning = "one scale for all levels does not fit well here"
     elif share <= 1 / 3:
-        meaning = "the columns move nearly everybody along one scale"
+        meaning = "one scale for all levels fits well here"
     else:
-        meaning = "one scale, and a scale per step, predict about equally well"
-    return f"{100 * share:.0f} % sequential: {meaning}."
+        meaning = "one scale for all levels, and one per step, fit about equally well"
+    return f"Sequential models have {100 * share:.0f} % of the weight: {meaning}."
 
 
 def _levels(model: TableModel) -> list[dict[str, Any]]:
