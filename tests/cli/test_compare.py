@@ -150,12 +150,13 @@ def test_the_next_command_is_quoted_and_complete(run, path):
 
 def test_the_next_command_keeps_groups_and_all_digits_of_borders(run, tmp_path):
     columns, _ = school()
+    columns["pupil"] = [f"p{i // 2}" for i in range(48)]
     metres = [1e6 * hours + 0.125 for hours in columns.pop("sleep")]
     path = write_csv(tmp_path / "far.csv", columns | {"metres": metres})
     border = f"{np.median(metres):.3f}"
     options = "--models", "gp", "--jobs", "1", "--folds", "2", "--groups", "pupil"
-    code, out, _ = run(path, "-t", "metres", "--cut-at", border, *options)
-    assert code == 0
+    code, out, err = run(path, "-t", "metres", "--cut-at", border, *options)
+    assert code == 0, err
     line = next(line for line in out.splitlines() if line.startswith("Fit it"))
     words = shlex.split(line.partition(": ")[2])
     assert float(words[words.index("--cut-at") + 1]) == float(border)

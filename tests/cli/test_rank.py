@@ -1,9 +1,7 @@
 """``ordinalgp rank``: from two files to a ranking."""
 
 import json
-import os
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 import ordinalgp
 from ordinalgp.kernels import PerColumn
+from papers.data import DataUnavailableError, data_folder
 
 pytest.importorskip("typer")
 from ordinalgp.cli.main import build
@@ -268,7 +267,6 @@ def test_an_unfinished_fit_says_what_to_do(run):
     assert "max_sweeps" not in err
 
 
-DATA = Path(os.environ.get("ORDINALGP_DATA", Path(__file__).parents[3] / "shared" / "data"))
 # Counts of 1, 0.5 and 0 in the files, by grep.
 PAIR_FILES = {"cems": (2595, 487, 1372), "icehockey": (366, 125, 592), "football": (882, 505, 513)}
 
@@ -276,9 +274,10 @@ PAIR_FILES = {"cems": (2595, 487, 1372), "icehockey": (366, 125, 592), "football
 @pytest.mark.data
 @pytest.mark.parametrize("name", PAIR_FILES)
 def test_benchmark_files_just_work(run, name):
-    path = DATA / f"{name}_pairs.csv"
-    if not path.exists():
-        pytest.skip("benchmark data are not here")
+    try:
+        path = data_folder() / f"{name}_pairs.csv"
+    except DataUnavailableError as error:
+        pytest.skip(str(error))
     code, out, err = run(str(path), "--json")
     assert code == 0
     told = json.loads(out)

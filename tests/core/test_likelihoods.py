@@ -13,6 +13,7 @@ import ordinalgp
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit, Thresholds, expected_log
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.many_rows.induced_evidence import ResidualLikelihood
+from ordinalgp.models.monotone_steps import StepLikelihood
 from ordinalgp.preference.symmetric_thresholds import SymmetricThresholds
 
 B = [-0.7, 0.1, 1.9]
@@ -45,6 +46,7 @@ def examples(cls):
     kinds = {
         Gaussian: [Gaussian(0.6)],
         ResidualLikelihood: [ResidualLikelihood(OrdinalProbit.from_thresholds(B, 0.8), EXTRA)],
+        StepLikelihood: [StepLikelihood(OrdinalProbit.from_thresholds(B, 0.8), np.zeros(M, bool))],
         SymmetricThresholds: [],  # the base of the two above
     }
     return kinds[cls]
@@ -77,8 +79,9 @@ def case(request):
 
 def threshold_model(likelihood):
     """The threshold model behind a likelihood."""
-    inner = getattr(likelihood, "inner", likelihood)
-    return getattr(inner, "spelled_out", inner)
+    for name in ("inner", "levels", "spelled_out"):
+        likelihood = getattr(likelihood, name, likelihood)
+    return likelihood
 
 
 def pointwise(likelihood, y, u, extra=0.0):
@@ -243,6 +246,26 @@ def test_probabilities_sum_to_one_and_match_the_definition(name):
     truth = [[pointwise(likelihood, k, m) for k in range(likelihood.n_levels)] for m in mean]
     assert_allclose(p, truth, atol=1e-12)
     assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+
+
+def test_a_step_has_the_probability_that_a_normal_variable_is_positive():
+    levels = OrdinalProbit.from_thresholds(B, 0.8)
+    is_step = np.array([True, False, True, False, True])
+    likelihood = StepLikelihood(levels, is_step)
+    y, mean = np.array([1, 3, 1, 0, 1]), np.array([-30.0, 0.4, 0.0, 1.2, 2.5])
+    var = np.array([4.0, 0.3, 1e-4, 2.0, 0.5])
+    found, plain = (each.log_expectation(y, mean, var) for each in (likelihood, levels))
+    truth = stats.norm.logcdf(mean / np.sqrt(var))
+    assert_allclose(found.value, np.where(is_step, truth, plain.value), rtol=1e-12)
+    h = 1e-4 * np.sqrt(var)
+    up, down = (likelihood.log_expectation(y, mean + sign * h, var) for sign in (1, -1))
+    for slope, of in (("d1", "value"), ("d2", "d1"), ("d3", "d2")):
+        measured = (getattr(up, of) - getattr(down, of)) / (2 * h)
+        assert_allclose(getattr(found, slope), measured, rtol=1e-5, atol=1e-7)
+    found, plain = (each.theta_derivatives(y, mean, var) for each in (likelihood, levels))
+    for name in ("value", "d1", "d2"):
+        expected = np.where(is_step, 0.0, getattr(plain, name))
+        assert_allclose(getattr(found, name), expected, rtol=1e-12)
 
 
 def test_starts():

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalGPClassifier, PreferenceGP, SparseBayesOrdinalClassifier, plots
 from ordinalgp.kernels import Additive
+from ordinalgp.tables import TableModel, compare, explain
 
 plt = pytest.importorskip("matplotlib.pyplot")
 FEATURES = ["cost $x^2$ in $", r"a\$b_{c} $\frac$"]
@@ -18,6 +19,7 @@ ITEMS = ["$1 item", "$\\bad", "a$b$c", "_d_$e$"]
 GRID = np.random.default_rng(0).normal(size=(40, 2))
 CODES = np.digitize(GRID[:, 0], [-0.5, 0.5])
 Y = np.array(LEVELS)[CODES]
+TABLE = dict(zip(FEATURES, GRID.T, strict=True))
 PAIRS = [(ITEMS[i], ITEMS[j]) for i, j in [(0, 1), (1, 2), (2, 3), (0, 3)]]
 
 
@@ -57,6 +59,26 @@ def relevance():
     return draw(classifier(RBF([1.0, 2.0])), GRID, feature_names=FEATURES)
 
 
+def table_model(**given):
+    quick = OrdinalGPClassifier(RBF(1.0), optimizer=None)
+    model = TableModel(quick, categories=LEVELS, kernel="rbf", **given)
+    return model.fit(TABLE, Y)
+
+
+def importance():
+    return plots.ImportanceDisplay.from_estimator(table_model(folds=2))
+
+
+def explanation():
+    found = explain(table_model(), {name: cells[:1] for name, cells in TABLE.items()})
+    return plots.ExplanationDisplay.from_explanations(found)
+
+
+def model_comparison():
+    found = compare(TABLE, Y, categories=LEVELS, models=["logistic", "frequencies"], cv=2)
+    return plots.ModelComparisonDisplay.from_comparison(found)
+
+
 DRAWN = {
     "CalibrationDisplay": (
         lambda: plots.CalibrationDisplay.from_estimator(classifier(), GRID, Y, kind="level"),
@@ -77,11 +99,14 @@ DRAWN = {
         lambda: plots.EvidenceDisplay.from_estimator(OrdinalGPClassifier().fit(GRID, CODES)),
         [],
     ),
+    "ExplanationDisplay": (explanation, [*FEATURES, LEVELS[1]]),
+    "ImportanceDisplay": (importance, FEATURES),
     "IntervalDisplay": (
         lambda: plots.IntervalDisplay.from_estimator(classifier(), GRID, Y),
         LEVELS,
     ),
     "LatentDisplay": (lambda: plots.LatentDisplay.from_estimator(classifier(), GRID, Y), LEVELS),
+    "ModelComparisonDisplay": (model_comparison, []),
     "PosteriorDisplay": (
         lambda: plots.PosteriorDisplay.from_estimator(
             classifier(), GRID, Y, feature=1, feature_names=FEATURES

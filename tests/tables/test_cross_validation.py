@@ -324,16 +324,19 @@ def test_nothing_is_gained_on_a_survey_with_permuted_answers(kernel):
         survey = data.read_survey("personality")
     except FileNotFoundError:
         pytest.skip("the surveys are not here")
-    rng = np.random.default_rng(1)
-    rows = rng.permutation(len(survey["target"]))[:70]
-    columns = {name: cells[rows] for name, cells in survey.items() if name != "target"}
-    y = rng.permutation(np.asarray(survey["target"][rows], dtype=float)).astype(int)
-    columns = dict(list(columns.items())[:12])
-    gain, error, left_out = _gains(columns, y, kernel)
-    assert gain < 2.5 * error
-    assert gain < 0.05
+    names = [name for name in survey if name != "target"][:12]
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows = rng.permutation(len(survey["target"]))[:70]
+        y = rng.permutation(np.asarray(survey["target"][rows], dtype=float)).astype(int)
+        found.append(_gains({name: survey[name][rows] for name in names}, y, kernel))
+    gain, error, left_out = np.transpose(found)
+    # One permutation may look good by chance; eight do not, whatever the processor's last digits.
+    assert np.median(gain) < 0.02
+    assert np.mean(gain / error) < 0.5
     if kernel == "ard":
-        assert left_out > 0.05
+        assert left_out.mean() > 0.05
 
 
 # ------------------------------------------------------------------------------- what follows

@@ -44,6 +44,8 @@ Bibliography of the package; ``docs/papers.md`` says where each formula of the f
    classification and preference learning", arXiv:1112.5745, 2011.
 .. [Rasmussen06] C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning",
    MIT Press, 2006.
+.. [Riihimaki10] J. Riihimäki and A. Vehtari, "Gaussian processes with monotonicity information",
+   AISTATS 2010.
 .. [Shashua03] A. Shashua and A. Levin, "Ranking with large margin principle: two approaches",
    Advances in Neural Information Processing Systems 15, 2003.
 .. [Snelson06] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using pseudo-inputs",

@@ -156,7 +156,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
     ----------
     .. [Chu05] W. Chu and Z. Ghahramani, "Gaussian processes for ordinal regression",
        Journal of Machine Learning Research 6, 2005.
-    .. [Riihimaki10] J. Riihimaki and A. Vehtari, "Gaussian processes with monotonicity
+    .. [Riihimaki10] J. Riihimäki and A. Vehtari, "Gaussian processes with monotonicity
        information", AISTATS 2010.
 
     Examples

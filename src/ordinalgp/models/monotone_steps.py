@@ -1,6 +1,6 @@
 """Monotone columns as virtual observations: a latent function never falls from knot to knot.
 
-Riihimaki and Vehtari (2010) observe that derivatives are positive. Differences between neighbouring
+Riihimäki and Vehtari (2010) observe that derivatives are positive. Differences between neighbouring
 knots say the same, ask for no derivative of the kernel, and are projections of latent values at
 virtual rows, which inference takes as it takes any others.
 """
