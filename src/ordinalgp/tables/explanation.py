@@ -7,7 +7,8 @@ orders in which the columns can be added one by one. All encoded features of one
 together. Contributions sum to the prediction minus the average prediction of the training rows.
 
 For few columns all sets S are computed. For many, each training row is walked into the row to
-explain along random orders, every order also backwards, which leaves the sum exact.
+explain along random orders, every order also backwards, which leaves the sum exact. A walk takes
+one prediction per column, so that wide tables get fewer training rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
-from ordinalgp._typing import BoolArray, FloatArray, IntArray
+from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.decisions import decide
 from ordinalgp.tables.cells import BadRows, Table, gaps, objects, texts
 from ordinalgp.tables.dates import written
@@ -37,7 +38,11 @@ from ordinalgp.validation.options import check_number, check_whole
 
 _MOST_EXACT = 6  # columns, up to which all 2^k sets are computed
 _PAIRS = 2  # orders per training row, each also backwards; two tell a standard error
+_MOST_STEPS = 60_000  # predictions of all walks together, as long as there are a few of them
+_FEWEST_ROWS = 4  # training rows of a wide table that are walked nevertheless
+_CELLS = 4_000_000  # of the rows that are made and predicted at a time
 _BLOCK = 8192  # rows predicted at a time
+_MOST_SEARCHED = 100  # columns of a row, by their contributions, whose changes are searched
 _FINENESS = 500  # least number of values of a number that are tried
 _COARSE = 40  # of them tried first, in each direction
 
@@ -194,7 +199,8 @@ def explain(
     coverage : float, default=0.9
         Coverage of the intervals of levels.
     max_background : int, default=100
-        Number of training rows that stand for the average; the model keeps at most 100.
+        Number of training rows that stand for the average; the model keeps at most 100, and fewer
+        are used above 150 columns.
     decimal : str, default=None
         Decimal mark of numbers that are given as texts; None finds it.
     random_state : int, RandomState instance or None, default=0
@@ -209,8 +215,8 @@ def explain(
     Notes
     -----
     The changes that lead to other levels are searched within the range of the training rows, one
-    column at a time. Where a level is predicted only between two values that are close together,
-    it may be missed.
+    column at a time, for the 100 columns that contribute most. Where a level is predicted only
+    between two values that are close together, it may be missed.
 
     Examples
     --------
@@ -232,19 +238,24 @@ def explain(
     features, bad = model.encoder_.encode(table, decimal, new_values=model.on_new_values)
     BadRows().drop(table, bad)
     rng = check_random_state(random_state)
-    background = model.sample_
-    if len(background) > max_background:
-        some = rng.choice(len(background), max_background, replace=False)
-        background = background[np.sort(some)]
     scale = level_scale(model.categories_)
     outputs = _Outputs(model, scale)
     places = [np.array(group, dtype=np.intp) for group in model.encoder_.groups.values()]
+    background, most = model.sample_, min(max_background, most_walked(len(places)))
+    if len(background) > most:
+        some = rng.choice(len(background), most, replace=False)
+        background = background[np.sort(some)]
     game = Game(outputs.predict, background, places)
     found = [game.contributions(x, rng) for x in features]
     q = outputs.n_outputs
     phi = np.array([values for values, _ in found]).reshape(len(features), len(places), q)
     se = np.array([errors for _, errors in found]).reshape(phi.shape)
     return _assembled(model, table, features, outputs, game, phi, se, coverage)
+
+
+def most_walked(n_columns: int) -> int:
+    """Number of training rows that walks of that many steps can afford."""
+    return max(_FEWEST_ROWS, _MOST_STEPS // (2 * _PAIRS * (n_columns + 1)))
 
 
 def level_scale(categories: NDArray[Any]) -> FloatArray:
@@ -326,12 +337,23 @@ class Game:
             return values, np.zeros_like(values)
         return self._sampled(x, rng)
 
-    def outputs(self, x: FloatArray, rows: IntArray, own: BoolArray) -> FloatArray:
-        """Outputs of training rows whose columns in ``own``, (m, k), are those of ``x``."""
-        feature_of = np.zeros((len(self.places), len(x)), dtype=bool)
+    def outputs(self, x: FloatArray, rows: IntArray, turn: IntArray, step: IntArray) -> FloatArray:
+        """Outputs of training rows whose columns with a ``turn``, (w, k), below ``step`` are x's.
+
+        There is one training row per walk, and for each walk all steps: (w, steps, q).
+        """
+        when = np.full((len(turn), len(x)), np.iinfo(np.intp).max)
         for column, place in enumerate(self.places):
-            feature_of[column, place] = True
-        mixed = np.where(own @ feature_of, x, self.background[rows])
+            when[:, place] = turn[:, column, None]
+        walk, at = (each.ravel() for each in np.indices((len(turn), len(step))))
+        found = [
+            self._mixed(x, rows[walk[some]], when[walk[some]], step[at[some]])
+            for some in gen_batches(len(walk), max(1, _CELLS // len(x)))
+        ]
+        return np.vstack(found).reshape(len(turn), len(step), -1)
+
+    def _mixed(self, x: FloatArray, rows: IntArray, when: IntArray, step: IntArray) -> FloatArray:
+        mixed = np.where(when < step[:, None], x, self.background[rows])
         # Few values per column make many equal rows, which are predicted once.
         different, place = np.unique(mixed, axis=0, return_inverse=True)
         return self.predict(different)[place.ravel()]
@@ -340,8 +362,8 @@ class Game:
         k, n = len(self.places), len(self.background)
         sets = np.arange(2**k)
         member = (sets[:, None] >> np.arange(k)) & 1 == 1
-        rows = np.tile(np.arange(n), len(sets))
-        value = self.outputs(x, rows, np.repeat(member, n, axis=0))
+        turn = np.repeat(np.where(member, 0, 1), n, axis=0)
+        value = self.outputs(x, np.tile(np.arange(n), len(sets)), turn, np.array([1]))
         value = value.reshape(len(sets), n, -1).mean(axis=1)
         weights = np.array([1 / (k * comb(k - 1, size)) for size in range(k)])
         found = []
@@ -357,9 +379,8 @@ class Game:
         orders = np.array([rng.permutation(k) for _ in range(n * self.pairs)])
         both = np.stack([orders, orders[:, ::-1]], axis=1).reshape(-1, k)  # (2 n pairs, k)
         turn = np.argsort(both, axis=1)  # when each column joins
-        member = turn[:, None, :] < np.arange(k + 1)[None, :, None]  # walk, step, column
-        rows = np.repeat(np.arange(n), 2 * self.pairs * (k + 1))
-        value = self.outputs(x, rows, member.reshape(-1, k)).reshape(len(both), k + 1, -1)
+        rows = np.repeat(np.arange(n), 2 * self.pairs)
+        value = self.outputs(x, rows, turn, np.arange(k + 1))
         gain = np.take_along_axis(np.diff(value, axis=1), turn[:, :, None], axis=1)
         pair = gain.reshape(n, self.pairs, 2, k, -1).mean(axis=2)
         # The training rows are given, so that only the orders within each of them vary.
@@ -381,11 +402,14 @@ class Search:
     level: int
     """its predicted rank"""
 
-    def changes(self) -> list[Changes]:
-        """Changes to a higher and to a lower level, for each column."""
+    def changes(self, contributions: FloatArray) -> list[Changes]:
+        """Changes to a higher and to a lower level, for the columns that contribute most."""
         encoder = self.model.encoder_
-        columns = zip(encoder.columns, encoder.groups.values(), strict=True)
-        return [self._column(column, np.array(places)) for column, places in columns]
+        found: list[Changes] = [(None, None)] * len(encoder.columns)
+        places = list(encoder.groups.values())
+        for at in np.argsort(-np.abs(contributions))[:_MOST_SEARCHED]:
+            found[at] = self._column(encoder.columns[at], np.array(places[at]))
+        return found
 
     def _column(self, column: Column, places: IntArray) -> Changes:
         if isinstance(column, NumberColumn):
@@ -498,7 +522,8 @@ def _assembled(
     rows = []
     for at in range(len(table)):
         mask = np.arange(len(table)) == at
-        changes = Search(model, outputs, features[at], int(levels[at])).changes()
+        search = Search(model, outputs, features[at], int(levels[at]))
+        changes = search.changes(phi[at, :, r])
         values = _values(model, table.take(mask), features[at])
         columns = _columns(model, values, phi[at], se[at], int(levels[at]), r, changes)
         names = model.categories_.tolist()
