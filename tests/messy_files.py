@@ -202,7 +202,7 @@ FILES = [
     MessyFile(
         "not-a-table.csv",
         lambda path: path.write_bytes(bytes(range(256)) * 40),
-        refused="not text",
+        refused="not a text file",
     ),
 ]
 

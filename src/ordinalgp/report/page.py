@@ -36,6 +36,8 @@ _GRID_POINTS = 60  # along each axis of the contour
 _EFFECT_PANELS = 8  # columns whose effects are drawn
 _EFFECT_ROWS = 50  # rows over which probabilities are averaged
 _EFFECT_POINTS = 25  # along each curve
+_MOST_TRIED = 40  # columns whose effects are computed, to choose the largest
+_SCREENED_ROWS = 20  # of a wide table, whose predictions tell which columns to try
 _COVERAGE = 0.9  # of the intervals that are drawn
 
 
@@ -209,11 +211,32 @@ def _effects(model: TableModel) -> plots.EffectDisplay | None:
     return plots.EffectDisplay.computed(
         model,
         rows,
+        features=_columns_to_try(model),
         max_features=_EFFECT_PANELS,
         max_rows=_EFFECT_ROWS,
         resolution=_EFFECT_POINTS,
         n_cols=2,
     )
+
+
+def _columns_to_try(model: TableModel) -> list[str] | None:
+    """Columns of a wide table that move predictions most, or are most important; else None."""
+    groups = model.encoder_.groups
+    if len(groups) <= _MOST_TRIED:
+        return None
+    known = importance(model)
+    if known is not None:
+        size = {name: known[name][0] for name in groups}
+    else:
+        X, rng = model.sample_, np.random.default_rng(0)
+        X = X[rng.permutation(len(X))[:_SCREENED_ROWS]]
+        p = model.classifier_.category_proba(X)
+        size = {}
+        for name, places in groups.items():
+            moved = X.copy()
+            moved[:, list(places)] = np.roll(X[:, list(places)], 1, axis=0)
+            size[name] = np.abs(model.classifier_.category_proba(moved) - p).sum()
+    return sorted(groups, key=lambda name: -size[name])[:_MOST_TRIED]
 
 
 def _effects_figure(display: plots.EffectDisplay) -> Figure:
