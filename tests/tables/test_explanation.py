@@ -273,6 +273,17 @@ def test_round_values_cover_the_range(low, high):
     assert np.diff(values).max() <= (high - low) / 500 * (1 + 1e-6)
 
 
+@pytest.mark.parametrize(
+    "low, high",
+    [(0, 5e-324), (0, 1e-308), (-1e308, 1e308), (1e300, 1.0000000000000002e300), (1e16, 1e16 + 8)],
+)
+def test_round_values_at_the_limits_of_numbers(low, high):
+    values = round_values(low, high)
+    assert np.all(np.isfinite(values))
+    assert (values[0], values[-1]) == (low, high)
+    assert len(values) <= 5002
+
+
 def test_round_values_are_round():
     assert 0.3 in round_values(0.1, 0.7)
     assert round_values(2, 5, whole=True).tolist() == [2, 3, 4, 5]

@@ -111,7 +111,8 @@ class NumberColumn:
     @staticmethod
     def reason(value: Any) -> str:
         """Reason why a cell is bad."""
-        return f"{str(value)!r} is not a number"
+        infinite = str(value).strip().lower().lstrip("+-") in ("inf", "infinity", "∞")
+        return f"{str(value)!r} is not {'finite' if infinite else 'a number'}"
 
     @property
     def rule(self) -> str:

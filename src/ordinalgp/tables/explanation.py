@@ -492,6 +492,11 @@ def _are_whole(values: FloatArray) -> bool:
 
 def round_values(low: float, high: float, *, whole: bool = False) -> FloatArray:
     """Both ends, and all multiples of a power of ten between them: at least 500, unless whole."""
+    width, size = high / 2 - low / 2, max(abs(low), abs(high))
+    if not max(1e-290, 1e-12 * size) < width < 1e290:
+        # Powers of ten, or the digits of a double, end here.
+        share = np.linspace(0, 1, _FINENESS)
+        return np.unique(np.clip(low * (1 - share) + high * share, low, high))
     digits = int(np.floor(np.log10((high - low) / _FINENESS)))
     digits = max(digits, 0) if whole else digits
     first, last = (int(f(end / 10.0**digits)) for f, end in ((np.ceil, low), (np.floor, high)))
