@@ -112,8 +112,9 @@ def test_ragged_rows_are_named(read):
     with pytest.raises(
         BadInput, match=r"line 3, column b: the row ends here, with 2 cells"
     ) as told:
-        read("a,b,c\n1,2,3\n4,5\n6,7,8,9\n")
+        read("a,b,c\n1,2,3\n4,5\n6,7,8,9\n1\n")
     assert "line 4, column c: the row goes on after it, with 4 cells" in str(told.value)
+    assert "line 5, column a: the row ends here, with 1 cell where" in str(told.value)
 
 
 def test_names_that_repeat_are_told_with_their_places(read):

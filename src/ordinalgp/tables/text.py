@@ -195,5 +195,6 @@ class _Fit:
         if len(row) == n:
             return line, row, None
         ends = "the row goes on after it" if len(row) > n else "the row ends here"
-        reason = f"{ends}, with {len(row)} cells where the first line names {n}"
+        cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+        reason = f"{ends}, with {cells} where the first line names {n}"
         return line, row, BadCell(line, self.names[min(len(row), n) - 1], reason)
