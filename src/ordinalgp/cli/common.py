@@ -1,6 +1,7 @@
 """Options, plain errors, printed tables and progress that the commands share."""
 
 import csv
+import errno
 import json
 import os
 import signal
@@ -91,8 +92,20 @@ def plain_errors() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {_in_words(error)}", file=sys.stderr)
         raise typer.Exit(2) from error
+
+
+def _in_words(error: Exception) -> str:
+    """Message of an error; those of the operating system without their number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return (
+            f"The output cannot be written: {error.strerror}. Free some space, or write elsewhere."
+        )
+    what = "A file" if error.filename is None else repr(error.filename)
+    return f"{what} cannot be read or written: {error.strerror}."
 
 
 def heed_interrupts() -> None:
