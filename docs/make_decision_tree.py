@@ -7,22 +7,22 @@ from html import escape
 from pathlib import Path
 
 TARGET = Path(__file__).parent / "_static" / "which-estimator.svg"
-LINE = 17  # height of a line of text
-HALF = 95  # half the width of a box
+LINE = 19  # height of a line of text
+HALF = 100  # half the width of a box
 
 # name: (x, y of its middle, lines, page that an answer leads to)
 BOXES = {
     "data": (330, 30, ["What do your data say?"], None),
-    "table": (150, 150, ["Does the table have words,", "gaps or dates?"], None),
+    "table": (150, 150, ["Does the table have", "words, gaps or dates?"], None),
     "pairs": (510, 150, ["PreferenceGP"], "../guide/comparisons.html"),
-    "raters": (735, 150, ["CollaborativeOrdinalGP"], "../guide/raters.html"),
+    "raters": (750, 150, ["Collaborative-", "OrdinalGP"], "../guide/raters.html"),
     "goal": (270, 270, ["What matters most?"], None),
-    "TableModel": (105, 400, ["TableModel, or", "ordinalgp fit"], "../guide/tables-and-command-line.html"),
-    "mixture": (315, 400, ["StackedOrdinalGP"], "../guide/mixtures.html"),
-    "scale": (525, 400, ["Does one scale", "fit everybody?"], None),
-    "sparse": (735, 400, ["SparseBayes-", "OrdinalClassifier"], "../guide/sparse-models.html"),
-    "gp": (420, 520, ["OrdinalGPClassifier"], "../guide/probabilities.html"),
-    "sequential": (630, 520, ["SequentialOrdinalGP"], "../guide/mixtures.html#sequential-models"),
+    "TableModel": (104, 400, ["TableModel, or", "ordinalgp fit"], "../guide/tables-and-command-line.html"),
+    "mixture": (318, 400, ["StackedOrdinalGP"], "../guide/mixtures.html"),
+    "scale": (533, 400, ["Does one scale", "fit everybody?"], None),
+    "sparse": (750, 400, ["SparseBayes-", "OrdinalClassifier"], "../guide/sparse-models.html"),
+    "gp": (424, 525, ["OrdinalGPClassifier"], "../guide/probabilities.html"),
+    "sequential": (641, 525, ["SequentialOrdinalGP"], "../guide/mixtures.html#sequential-models"),
 }  # fmt: skip
 # (from, to, words on the arrow, height at which the arrow turns)
 ARROWS = [
@@ -42,9 +42,9 @@ STYLE = """
 .answer { fill: var(--pst-color-primary-bg, #d6ebee); stroke: var(--pst-color-primary, #0a7d91); }
 .arrow { fill: none; stroke: var(--pst-color-text-muted, #666); stroke-width: 1.5; }
 .head { fill: var(--pst-color-text-muted, #666); }
-text { fill: var(--pst-color-text-base, currentColor); font: 14px system-ui, sans-serif;
+text { fill: var(--pst-color-text-base, currentColor); font: 16px system-ui, sans-serif;
        text-anchor: middle; }
-.note { font-size: 13px; fill: var(--pst-color-text-muted, #666); }
+.note { font-size: 15px; fill: var(--pst-color-text-muted, #666); }
 .answer-text { font-weight: 600; }
 a:hover .answer { stroke-width: 2.5; }
 """
@@ -83,7 +83,7 @@ def arrow(start: str, end: str, words: list[str], turn: int) -> str:
     line = f'<path d="M{x0} {y0} V{turn} H{x1} V{y1 - 6}" class="arrow"/>'
     head = f'<path d="M{x1 - 4} {y1 - 8} h8 l-4 8 z" class="head"/>'
     label = "".join(
-        f'<text x="{x1 + 8}" y="{turn + 17 + i * 16}" class="note" style="text-anchor: start">'
+        f'<text x="{x1 + 8}" y="{turn + 19 + i * 17}" class="note" style="text-anchor: start">'
         f"{escape(word)}</text>"
         for i, word in enumerate(words)
     )
@@ -94,7 +94,7 @@ def main() -> None:
     """Write the picture."""
     parts = [arrow(*each) for each in ARROWS] + [box(name) for name in BOXES]
     TARGET.write_text(
-        '<div class="diagram"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 900 550" role="img" '
+        '<div class="diagram"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 556" role="img" '
         f'aria-labelledby="tree-title"><title id="tree-title">Which estimator</title>'
         f"<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</svg></div>\n",
         encoding="utf-8",
