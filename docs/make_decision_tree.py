@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 TARGET = Path(__file__).parent / "_static" / "which-estimator.svg"
+TABLES = "../guide/tables-and-command-line.html"
 LINE = 19  # height of a line of text
 HALF = 100  # half the width of a box
 
@@ -17,7 +18,7 @@ BOXES = {
     "pairs": (510, 150, ["PreferenceGP"], "../guide/comparisons.html"),
     "raters": (750, 150, ["Collaborative-", "OrdinalGP"], "../guide/raters.html"),
     "goal": (270, 270, ["What matters most?"], None),
-    "TableModel": (104, 400, ["TableModel, or", "ordinalgp fit"], "../guide/tables-and-command-line.html"),
+    "TableModel": (104, 400, ["TableModel, or", "ordinalgp fit"], TABLES),
     "mixture": (318, 400, ["StackedOrdinalGP"], "../guide/mixtures.html"),
     "scale": (533, 400, ["Does one scale", "fit everybody?"], None),
     "sparse": (750, 400, ["SparseBayes-", "OrdinalClassifier"], "../guide/sparse-models.html"),
@@ -94,8 +95,8 @@ def main() -> None:
     """Write the picture."""
     parts = [arrow(*each) for each in ARROWS] + [box(name) for name in BOXES]
     TARGET.write_text(
-        '<div class="diagram"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 556" role="img" '
-        f'aria-labelledby="tree-title"><title id="tree-title">Which estimator</title>'
+        '<div class="diagram"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 556" '
+        f'role="img" aria-labelledby="tree-title"><title id="tree-title">Which estimator</title>'
         f"<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</svg></div>\n",
         encoding="utf-8",
         newline="\n",
