@@ -250,7 +250,7 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         X = self._check_inputs(X, reset=False)
         labels = column_or_1d(np.asarray(y), warn=True)
         # Together with all known levels, since the labels may all be of one level.
-        known = self.categories_.astype(object if labels.dtype == object else None, copy=False)
+        known = self.categories_.astype(object) if labels.dtype == object else self.categories_
         levels = encode_levels(np.concatenate([labels, known]), self.categories_)
         codes = levels.codes[: len(labels)]
         check_consistent_length(X, codes)
