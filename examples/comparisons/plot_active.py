@@ -17,7 +17,7 @@ import numpy as np
 
 from ordinalgp import PreferenceGP
 
-ITEMS, BATCH, ROUNDS = 40, 5, 12
+ITEMS, BATCH, ROUNDS = 40, 5, 10
 
 
 def person(rng):
@@ -61,19 +61,19 @@ def random(model, X, rng):
 # %%
 # Learning curves
 # ---------------
-# Lines are means over eight people, bands their standard errors.
+# Lines are means over six people, bands their standard errors.
 plt.style.use("tableau-colorblind10")
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(11.5, 4.6), layout="constrained", width_ratios=[1.2, 1]
 )
 asked = BATCH * np.arange(1, ROUNDS + 1)
 for name, ask, color in [("suggest_pairs", informative, "C0"), ("random pairs", random, "C1")]:
-    runs = [learn(ask, seed) for seed in range(8)]
+    runs = [learn(ask, seed) for seed in range(6)]
     scores = np.array([run[0] for run in runs])
     mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
     left.fill_between(asked, mean - error, mean + error, color=color, alpha=0.2, lw=0)
     left.plot(asked, mean, "o-", color=color, label=name)
-    print(f"{name:14} after 20, 40, 60 answers: {mean[[3, 7, 11]].round(3)}")
+    print(f"{name:14} after 10, 30, 50 answers: {mean[[1, 5, 9]].round(3)}")
     if ask is informative:
         _, X, utility, pairs = runs[0]
 left.set(xlabel="answers", ylabel="pairs in the right order")

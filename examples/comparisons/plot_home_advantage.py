@@ -49,14 +49,14 @@ print(f"learned advantage {learned:.2f}, true advantage {advantage}")
 # %%
 # Who is overrated?
 # -----------------
-# Without the advantage, the five home teams are too high and the others too low. With it, the points
-# gather around the diagonal. Bars are one standard deviation.
+# Without the advantage, the five home teams are too high and the others too low. With it, the
+# points gather around the diagonal. Bars are one standard deviation.
 plt.style.use("tableau-colorblind10")
 true = strength - strength.mean()
 titles = {"none": "Advantage ignored", "learned": f"Advantage learned: {learned:.2f}"}
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.8), layout="constrained", sharey=True)
 for ax, (bias, (mean, sd)) in zip(axes, found.items(), strict=True):
-    ax.plot([-1.2, 1.2], [-1.2, 1.2], color="C3", ls="--", lw=1)
+    ax.plot([-0.8, 0.8], [-0.8, 0.8], color="C3", ls="--", lw=1)
     for group, color, marker, label in [
         (slice(0, 5), "C1", "^", "mostly at home"),
         (slice(5, 10), "C0", "o", "mostly away"),

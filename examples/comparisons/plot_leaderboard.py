@@ -2,9 +2,9 @@
 A leaderboard with ties
 =======================
 
-Eight chat assistants are compared by votes: the left answer is better, the right one is, or both are
-about the same. Some were compared often, some rarely. A leaderboard should say how sure it is of
-each place.
+Eight chat assistants are compared by votes: the left answer is better, the right one is, or both
+are about the same. Some were compared often, some rarely. A leaderboard should say how sure it is
+of each place.
 """
 
 # %%
@@ -26,7 +26,12 @@ votes += [(7, rng.integers(7)) if rng.random() < 0.5 else (rng.integers(7), 7) f
 left, right = np.array(votes).T
 difference = strength[left] - strength[right] + rng.normal(size=len(votes))
 outcomes = np.where(np.abs(difference) < 0.4, 0, np.sign(difference)).astype(int)
-print({word: int(np.sum(outcomes == o)) for word, o in zip(["right", "tie", "left"], [-1, 0, 1])})
+print(
+    {
+        word: int(np.sum(outcomes == o))
+        for word, o in zip(["right", "tie", "left"], [-1, 0, 1], strict=True)
+    }
+)
 
 # %%
 # Fit, and rank
@@ -49,6 +54,6 @@ ComparisonDisplay.from_estimator(model, names, ax=axes[1])
 plt.show()
 
 # %%
-# What to ask next? The pair whose vote would tell most about the strengths:
+# What to ask next? The pairs whose votes would tell most about the strengths all involve Hazel:
 for i, j in model.suggest_pairs(names, n=3):
     print(names[i], "against", names[j])

@@ -2,9 +2,9 @@
 A utility function from comparisons
 ===================================
 
-Nobody can say how good a cup of coffee is on a scale from 0 to 1, but everybody can say which of two
-is better. With features of the items, comparisons determine a whole function, also for items that
-nobody has compared.
+Nobody can say how good a cup of coffee is on a scale from 0 to 1, but everybody can say which of
+two is better. With features of the items, comparisons determine a whole function, also for items
+that nobody has compared.
 """
 
 # %%
@@ -35,8 +35,10 @@ print("margins between the answers:", model.margins_.round(2))
 # %%
 # The function
 # ------------
-# Comparisons determine differences only: the height and the unit of a utility are free. We bring the
-# truth to the scale of the model by a shift and the ratio of the noises. Each arc is a comparison.
+# Comparisons determine differences only: the height and the unit of a utility are free. We bring
+# the truth to the scale of the model by a shift and the ratio of the noises. The band is wide
+# because it includes the free height; differences are known much better, as the right picture
+# shows.
 plt.style.use("tableau-colorblind10")
 grid = np.linspace(0, 20, 200)
 mean, variance = model.latent_mean_and_variance(grid[:, None] / 5)
@@ -57,7 +59,7 @@ left.legend()
 # %%
 # New cups
 # --------
-# The right picture shows the probability that one cup is better than another, for any two amounts
+# The right picture has the probability that one cup is better than another, for any two amounts
 # of sugar. Along the diagonal it is one half.
 side = np.linspace(0, 20, 41)
 one, two = (each.ravel()[:, None] / 5 for each in np.meshgrid(side, side))

@@ -29,9 +29,9 @@ print(f"error rate on new rows: {zero_one_error(y_new, model.predict(X_new / 5))
 # What is kept
 # ------------
 # Rings are the relevance vectors, on the levels that the model predicts, with 200 of the rows.
-# Unlike support vectors they do not lie on the borders: four wide functions, two with a positive and
-# two with a negative weight, add up to the whole surface. The right picture follows the evidence
-# while rows are added, changed and removed.
+# Unlike support vectors they do not lie on the borders: four wide functions, two with a positive
+# and two with a negative weight, add up to the whole surface. The right picture follows the
+# evidence while rows are added, changed and removed.
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(12, 4.8), layout="constrained", width_ratios=[1.2, 1]
 )
