@@ -63,8 +63,8 @@ for number in weeks:
 # Two signals
 # -----------
 # The log score needs the true levels, which often come late. The latent standard deviation, the
-# model's own uncertainty about its function, is known at once. Both leave the grey band, the range of
-# the first twelve weeks, in week 15.
+# model's own uncertainty about its function, is known at once. Both leave the grey band, the range
+# of the first twelve weeks, in week 15.
 plt.style.use("tableau-colorblind10")
 figure, axes = plt.subplots(2, 1, figsize=(9, 6), layout="constrained", sharex=True)
 signals = [(scores, "log score (lower is better)", "C1"), (doubts, "mean latent sd", "C0")]
