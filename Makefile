@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
-.PHONY: demo test test-cpus test-numerics test-oldest check format bench tables peers clean
+.PHONY: demo test test-cpus test-numerics test-oldest check docs format bench tables peers clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,6 +17,11 @@ $(VENV)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
 
 .venv-oldest/.done: pyproject.toml tests/oldest-requirements.txt
 	$(PYTHON) -m venv .venv-oldest
@@ -70,6 +75,11 @@ check: $(VENV)/.dev  ## lint, format, types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Warnings are errors; the check of the pages looks at links, and for anything that is loaded remotely.
+docs: $(VENV)/.docs  ## the site, in docs/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python tools/check_site.py docs/_build/html
+
 format: $(VENV)/.dev  ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -92,4 +102,5 @@ peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	for name in peers real-tables surveys tocuco; do $(PAPERS) $$name $(PAGES) || exit 1; done
 
 clean:  ## remove everything that make created
-	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/_build docs/gallery docs/reference/generated \
+	    docs/reference/backreferences docs/sg_execution_times.rst

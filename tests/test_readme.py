@@ -10,7 +10,12 @@ from papers.__main__ import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-GUIDE = sorted((ROOT / "docs" / "guide").glob("*.md"))
+GUIDE = sorted(
+    page
+    for folder in ("start", "guide")
+    for page in (ROOT / "docs" / folder).glob("*.md")
+    if page.name != "index.md"
+)
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 NUMBER = r"-?\d+\.?\d*"
 FILES = {
@@ -54,8 +59,10 @@ def test_most_pages_have_examples_and_the_readme_is_short():
 
 
 def test_the_index_links_every_page_of_the_guide():
-    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
-    assert [page.name for page in GUIDE if f"](guide/{page.name})" not in index] == []
+    for page in GUIDE:
+        index = (page.parent / "index.md").read_text(encoding="utf-8")
+        assert f"]({page.name})" in index, f"{page.name} is not explained in its index"
+        assert re.search(rf"^(.*<)?{page.stem}>?$", index, re.MULTILINE), f"no entry of {page.name}"
 
 
 @pytest.mark.parametrize("command", ["demo", "test"])
@@ -69,7 +76,10 @@ PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 def anchors(page):
     """Anchors of the headings of a page, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"^```{include} (.*)$", text, re.MULTILINE):
+        text += (page.parent / name).read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 

@@ -148,7 +148,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Observed levels, sorted as scikit-learn sorts them.
     n_features_in_ : int
         Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, if they had any.
     likelihood_ : likelihood
         Ordinal likelihood with the learned parameters, for a classifier with a latent function.

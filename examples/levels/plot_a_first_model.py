@@ -1,6 +1,6 @@
 """
-Grades of wine
-==============
+A first model: grades of wine
+=============================
 
 How strong is a wine, judged by everything but its alcohol? The wine data of scikit-learn have 178
 Italian wines with 13 measurements. They have no quality scores, so we grade the wines by alcohol
