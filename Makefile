@@ -1,7 +1,16 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Each sets itself up.
-PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+ifeq ($(OS),Windows_NT)
+    # That of Git for Windows: recipes are written for a Unix shell.
+    SHELL := bash
+    PYTHON ?= python
+    SCRIPTS := Scripts
+else
+    PYTHON ?= python3
+    SCRIPTS := bin
+endif
+BIN := $(VENV)/$(SCRIPTS)
 # One BLAS thread per worker: two spinning pools on shared cores can be a hundred times slower.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
@@ -23,9 +32,9 @@ $(VENV)/.docs: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	touch $@
 
-.venv-oldest/.done: pyproject.toml tests/oldest-requirements.txt
-	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" -c tests/oldest-requirements.txt
+$(OLDEST)/.done: pyproject.toml tests/oldest-requirements.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check -e ".[test]" -c tests/oldest-requirements.txt
 	touch $@
 
 demo: $(VENV)/.demo  ## fit, compare, predict and report on embedded data
@@ -67,8 +76,8 @@ test-cpus: $(VENV)/.dev  ## the whole suite with the rounding of each kind of pr
 test-numerics: $(VENV)/.dev  ## the tests against oracles with the same
 	$(call each_cpu,$(NUMERICS))
 
-test-oldest: .venv-oldest/.done  ## the suite on the oldest supported dependencies
-	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal -q
+test-oldest: $(OLDEST)/.done  ## the suite on the oldest supported dependencies
+	$(ONE_THREAD) $(OLDEST)/$(SCRIPTS)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 check: $(VENV)/.dev  ## lint, format, types
 	$(BIN)/ruff check .
@@ -102,5 +111,5 @@ peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	for name in peers real-tables surveys tocuco; do $(PAPERS) $$name $(PAGES) || exit 1; done
 
 clean:  ## remove everything that make created
-	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/_build docs/gallery docs/reference/generated \
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/_build docs/gallery docs/reference/generated \
 	    docs/reference/backreferences docs/sg_execution_times.rst

@@ -63,6 +63,9 @@ sphinx_gallery_conf = {
     "inspect_global_variables": False,
     "image_scrapers": ("matplotlib",),
     "reset_modules": ("matplotlib",),
+    "subsection_order": [
+        f"../examples/{name}" for name in ("levels", "comparisons", "raters", "tables", "inside")
+    ],
     "within_subsection_order": "FileNameSortKey",
 }
 warnings.filterwarnings("ignore", message=".*FigureCanvasAgg is non-interactive.*")

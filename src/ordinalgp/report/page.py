@@ -24,10 +24,10 @@ from ordinalgp.tables.cells import Table, objects
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.summary import (
     ERRORS,
-    IMPORTANCE,
     RULE,
     SCORES,
     importance,
+    importance_in_words,
     scored_rows,
     summarise,
 )
@@ -79,7 +79,7 @@ def report_html(model: TableModel) -> str:
         scores=SCORES,
         errors=ERRORS,
         rule=RULE,
-        importance=IMPORTANCE,
+        importance=importance_in_words(len(summary["columns"])),
         python=_python(model),
         version=ordinalgp.__version__,
     )
