@@ -42,8 +42,8 @@ for n in sizes:
     print(f"{n:9,} rows: {n / seconds[-1]:8,.0f} rows per second, log score {scores[-1]:.3f}")
 
 # %%
-# Time grows more slowly than the number of rows: the kernel is learned on samples of the rows, and only the
-# passes see them all. No model can do better than the true probabilities:
+# Time grows more slowly than the number of rows: the kernel is learned on samples of the rows, and
+# only the passes see them all. No model can do better than the true probabilities:
 mean = latent(X_new)
 best = models[-1].likelihood_.from_thresholds([-0.9, -0.3, 0.3, 0.9], noise=0.5)
 truth = best.probabilities(mean, np.zeros_like(mean))
