@@ -208,6 +208,25 @@ def test_the_summary_tells_all(run, files):
     assert "Saved in model.ogp after" in out
 
 
+@pytest.mark.parametrize("folds", [0, 2])
+def test_the_summary_of_a_wide_table_has_its_most_important_columns(run, tmp_path, folds):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 105)).round(3)
+    y = np.digitize(X[:, 101], [-0.5, 0.5])
+    frame = pd.DataFrame(X, columns=[f"x{place}" for place in range(105)]).assign(grade=y)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    options = ["--model", "laplace", "--kernel", "linear", "--folds", folds]
+    code, out, _ = run("fit", "wide.csv", "-t", "grade", *options)
+    assert code == 0
+    shown = re.findall(r"^ *(x\d+) ", out, re.MULTILINE)
+    assert len(shown) == 40
+    assert shown[0] == ("x101" if folds else "x0")
+    assert "65 more, all with --json" in out
+    assert ("Only the 100 columns" in " ".join(out.split())) == bool(folds)
+    told = json.loads(run("fit", "wide.csv", "-t", "grade", *options, "--json")[1])
+    assert len(told["columns"]) == 105
+
+
 def test_the_summary_for_machines_holds_the_right_numbers(run, files):
     columns, grade = school()
     order = ["--categories", ",".join(LEVELS), "--model", "gp"]

@@ -237,6 +237,26 @@ def test_a_full_disk_is_said_before_the_work(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", ["fit", "predict", "report"])
+def test_a_disk_that_is_full_at_the_end_is_said_in_words(command, ready):
+    code, _, err = ready(*COMMANDS[command], "-o", "/dev/full")
+    assert code == 2
+    assert "The output cannot be written: No space left on device. Free space" in err
+    assert "Errno" not in err
+
+
+def test_errors_of_the_operating_system_are_said_in_words(ready, monkeypatch):
+    def broken(*args, **options):
+        raise OSError(5, "Input/output error", "train.csv")
+
+    monkeypatch.setattr("ordinalgp.tables.files.TableFile.chunks", broken)
+    code, _, err = ready(*COMMANDS["predict"])
+    assert code == 2
+    assert "'train.csv' cannot be read or written: Input/output error." in err
+    assert "Errno" not in err
+
+
 def test_plots_need_a_folder_and_spare_inputs(ready, tmp_path):
     evaluate = ("evaluate", "model.ogp", "train.csv", "--plots")
     code, _, err = ready(*evaluate, "train.csv")

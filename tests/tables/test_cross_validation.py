@@ -322,8 +322,8 @@ def test_nothing_is_gained_on_a_survey_with_permuted_answers(kernel):
     data = pytest.importorskip("papers.data")
     try:
         survey = data.read_survey("personality")
-    except FileNotFoundError:
-        pytest.skip("the surveys are not here")
+    except data.DataUnavailableError as error:
+        pytest.skip(str(error))
     names = [name for name in survey if name != "target"][:12]
     found = []
     for seed in range(8):

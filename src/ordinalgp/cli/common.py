@@ -1,6 +1,7 @@
 """Options, plain errors, printed tables and progress that the commands share."""
 
 import csv
+import errno
 import json
 import os
 import signal
@@ -29,12 +30,13 @@ from ordinalgp.tables.advice import COMMAND_LINE
 from ordinalgp.tables.cells import BadInput, BadRows
 from ordinalgp.tables.files import Format, TableFile
 from ordinalgp.tables.monotone import sentence
-from ordinalgp.tables.summary import DECISIONS, ERRORS, IMPORTANCE, RULE, SCORES
+from ordinalgp.tables.summary import DECISIONS, ERRORS, RULE, SCORES, importance_in_words
 
 _BAR = 8  # characters of the longest bar
 _SCORE_WIDTH = 13  # characters of a column of scores: four fit into 80
 _BARS = "▁▂▃▄▅▆▇█"
 _MOST_REASONS = 10  # columns that are left out, of which the reason is printed
+_COLUMNS_SHOWN = 40  # the most important ones; --json has all
 _MOST_BARS = 24  # the line fits into 80 characters
 
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
@@ -90,8 +92,20 @@ def plain_errors() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
-        print(f"Error: {error}", file=sys.stderr)
+        print(f"Error: {_in_words(error)}", file=sys.stderr)
         raise typer.Exit(2) from error
+
+
+def _in_words(error: Exception) -> str:
+    """Message of an error; those of the operating system without their number."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return (
+            f"The output cannot be written: {error.strerror}. Free some space, or write elsewhere."
+        )
+    what = "A file" if error.filename is None else repr(error.filename)
+    return f"{what} cannot be read or written: {error.strerror}."
 
 
 def heed_interrupts() -> None:
@@ -225,7 +239,7 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
         out.print(table)
     out.print(f"\n{RULE}", style="dim")
     if summary["columns"][0]["importance"] is not None:
-        out.print(f"\n{IMPORTANCE}", style="dim")
+        out.print(f"\n{importance_in_words(len(summary['columns']))}", style="dim")
     if summary["weights"] is not None:
         out.print()
         out.print(_weights(summary["weights"]))
@@ -290,12 +304,14 @@ def _columns(summary: dict[str, Any]) -> Table:
     table = grid("column", "encoded as", *heads, left=2)
     if ranked:
         columns = sorted(columns, key=lambda column: -column["importance"])
-    for column in columns:
+    for column in columns[:_COLUMNS_SHOWN]:
         cells = [f"{column['importance']:.3f} ± {column['importance_error']:.3f}"] if ranked else []
         if gaps:
             filled = f"{column['missing']} -> {column['filled_with']}" if column["missing"] else ""
             cells = [filled, *cells]
         table.add_row(*map(Text, [column["name"], column["rule"], *cells]))
+    if len(columns) > _COLUMNS_SHOWN:
+        table.add_row(f"{len(columns) - _COLUMNS_SHOWN} more, all with --json")
     return table
 
 

@@ -193,7 +193,17 @@ def make_product_ranks(
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """Result of :func:`make_ratings`: one rating per row, and the truth behind the ratings."""
+    """Result of :func:`make_ratings`: one rating per row, and the truth behind the ratings.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import make_ratings
+    >>> data = make_ratings(n_raters=4, n_items=6, random_state=0)
+    >>> data.utilities.shape
+    (4, 6)
+    >>> len(data.raters) == len(data.items) == len(data.ratings)
+    True
+    """
 
     raters: IntArray = field(repr=False)
     """rater of each rating, of shape (n,)"""

@@ -11,7 +11,7 @@ steps, but does not begin where all rows ended.
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -35,6 +35,7 @@ from ordinalgp.tables.importance import (
     increases,
     losses,
     mean_and_error,
+    most_associated,
 )
 from ordinalgp.validation.options import check_whole
 
@@ -179,7 +180,7 @@ class Fold:
     weights: FloatArray | None
     X_test: FloatArray
     codes_test: IntArray
-    groups: dict[str, list[int]]
+    groups: Mapping[str, Sequence[int]]
     """features of each column"""
     chosen: IntArray
     """test rows whose columns are permuted"""
@@ -246,7 +247,7 @@ class CrossValidation:
         for number, (_, test) in enumerate(splits):
             fold_of[test] = number
         changed = [
-            (test[fold.chosen], _of_columns(change, list(fold.groups), rows.table))
+            (test[fold.chosen], _of_columns(change, list(fold.groups), list(rows.table.columns)))
             for (_, change, _), (_, test), fold in zip(results, splits, folds, strict=True)
             if change is not None
         ]
@@ -272,10 +273,12 @@ class CrossValidation:
         begin_halfway(classifier, self.fitted)
         weights = None if rows.weights is None else rows.weights[train]
         labels = rows.categories[rows.codes[train]]
-        most, repetitions = self.settings.importance.for_columns(len(rows.table.columns))
+        settings = self.settings.importance
+        groups = most_associated(X, rows.codes[train], encoder.groups, settings.measured)
+        most, repetitions = settings.for_columns(len(rows.table.columns))
         chosen = some_rows(len(test), -(-most // n_models), seed=number)
         known = X, labels, weights, X_test, rows.codes[test]
-        return Fold(classifier, *known, encoder.groups, chosen, repetitions, number)
+        return Fold(classifier, *known, groups, chosen, repetitions, number)
 
     def _run(self, folds: list[Fold]) -> Iterator[Any]:
         """Results of all folds, each reported when it is there."""
@@ -304,12 +307,18 @@ def hold_out(
     ``counts`` are the rows of each level that it was fitted on.
     """
     settings = settings or ValidationSettings()
-    most, repetitions = settings.importance.for_columns(len(encoder.columns))
+    limits = settings.importance
+    most, repetitions = limits.for_columns(len(encoder.columns))
+    if len(encoder.columns) > limits.measured:
+        most = min(most, max(1, len(X) // 2))  # the other rows choose the columns
     chosen = some_rows(len(X), most, seed=0)
-    fold = Fold(None, X, codes, None, X, codes, encoder.groups, chosen, repetitions, 0)
+    others = np.delete(np.arange(len(X)), chosen) if len(X) > 1 else chosen
+    groups = most_associated(X[others], codes[others], encoder.groups, limits.measured)
+    fold = Fold(None, X, codes, None, X, codes, groups, chosen, repetitions, 0)
     proba, change = fold.predicted(classifier.category_proba)
     places, zeros = np.arange(len(X)), np.zeros(len(X), dtype=np.intp)
     names = tuple(column.name for column in encoder.columns)
+    change = _of_columns(change, list(groups), names)
     importance = _importance(names, [(chosen, change)], places, zeros)
     parts = codes, zeros - 1, zeros, places, proba
     return HeldOut(counts[None, :], *parts, 0, "rows", importance)
@@ -348,9 +357,8 @@ def _delayed_run(fold: Fold) -> Any:
     return delayed(fold.run)()
 
 
-def _of_columns(change: FloatArray, known: list[str], table: Table) -> FloatArray:
-    """Increases for all columns of a table; a column that a fold had no values of has none."""
-    names = list(table.columns)
+def _of_columns(change: FloatArray, known: list[str], names: Sequence[str]) -> FloatArray:
+    """Increases for all columns of a table; one without values, or not measured, has none."""
     found = np.zeros((len(change), len(names)))
     found[:, [names.index(name) for name in known]] = change
     return found

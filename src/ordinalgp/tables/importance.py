@@ -5,6 +5,9 @@ among them, all encoded features of the column together. The importance of the c
 increase of minus the log probability of the true level. A column without influence has zero on
 average, and may come out below zero.
 
+Of a table with hundreds of columns, only those are shuffled that are most associated with the level
+in other rows; the rest count as zero.
+
 Columns that tell the same stand in for each other: if one of them is shuffled, the other still
 knows. Each of two equal columns therefore has less importance than one of them alone.
 """
@@ -14,9 +17,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.persistence import saved_as
+
+_CELLS_PER_CALL = 100_000  # cells that are predicted at once: enough that calls cost little
 
 
 @dataclass(frozen=True)
@@ -29,10 +35,12 @@ class ImportanceSettings:
     """permutations of each column"""
     columns: int = 20
     """columns above which fewer rows and permutations are taken, in proportion"""
+    measured: int = 100
+    """most columns that are permuted"""
 
     def for_columns(self, n_columns: int) -> tuple[int, int]:
         """Rows and repetitions for a table with so many columns."""
-        share = min(1.0, self.columns / max(n_columns, 1))
+        share = min(1.0, self.columns / max(min(n_columns, self.measured), 1))
         repetitions = max(1, round(self.repetitions * share))
         rows = self.rows * self.repetitions * share / repetitions
         return max(100, min(self.rows, round(rows))), repetitions
@@ -69,6 +77,27 @@ def losses(proba: FloatArray, codes: IntArray) -> FloatArray:
     return -np.log(np.maximum(own, np.finfo(float).tiny))
 
 
+def most_associated(
+    X: FloatArray, codes: IntArray, groups: Mapping[str, Sequence[int]], most: int
+) -> dict[str, Sequence[int]]:
+    """Features of at most so many columns: those that explain most of the variance of ranks."""
+    if len(groups) <= most:
+        return dict(groups)
+    # Ranks, so that heavy tails do not hide an association, and their squares, so that a turn of
+    # direction does not; adjusted for their number.
+    ranks, left = rankdata(X, axis=0), codes - codes.mean()
+    ranks -= ranks.mean(axis=0)
+    unexplained = {}
+    for name, features in groups.items():
+        own = ranks[:, list(features)]
+        both = np.column_stack([own, own**2 - (own**2).mean(axis=0)])
+        weights, _, rank, _ = np.linalg.lstsq(both, left, rcond=None)
+        rest = left - both @ weights
+        unexplained[name] = (rest @ rest) / max(len(codes) - rank - 1, 1)
+    chosen = set(sorted(groups, key=lambda name: unexplained[name])[:most])
+    return {name: features for name, features in groups.items() if name in chosen}
+
+
 def increases(
     predict: Callable[[FloatArray], FloatArray],
     X: FloatArray,
@@ -84,19 +113,23 @@ def increases(
     the values that they get instead of their own are those of any row.
     """
     rows = np.arange(len(X)) if rows is None else rows
-    known = np.tile(codes[rows], repetitions)
     before = losses(predict(X[rows]), codes[rows])
     found = np.zeros((len(rows), len(groups)))
-    for place, features in enumerate(groups.values()):
-        columns = list(features)
-        values = X[:, columns]
-        if not columns or not np.ptp(values, axis=0).any():
-            continue  # nothing changes
-        shuffled = np.tile(X[rows], (repetitions, 1))
-        drawn = [rng.permutation(len(X))[rows] for _ in range(repetitions)]
-        shuffled[:, columns] = values[np.concatenate(drawn)]
-        after = losses(predict(shuffled), known).reshape(repetitions, -1)
-        found[:, place] = after.mean(axis=0) - before
+    # A column that has one value changes nothing.
+    varied = [
+        (k, list(g)) for k, g in enumerate(groups.values()) if np.ptp(X[:, list(g)], axis=0).any()
+    ]
+    per_call = max(1, _CELLS_PER_CALL // (repetitions * max(X[rows].size, 1)))
+    for start in range(0, len(varied), per_call):
+        block = varied[start : start + per_call]
+        shuffled = np.tile(X[rows], (len(block), repetitions, 1, 1))
+        for own, (_, columns) in zip(shuffled, block, strict=True):
+            for copy in own:
+                copy[:, columns] = X[rng.permutation(len(X))[rows]][:, columns]
+        proba = predict(shuffled.reshape(-1, X.shape[1]))
+        known = np.tile(codes[rows], len(block) * repetitions)
+        after = losses(proba, known).reshape(len(block), repetitions, -1).mean(axis=1)
+        found[:, [place for place, _ in block]] = after.T - before[:, None]
     return found
 
 

@@ -16,6 +16,7 @@ from ordinalgp.decisions import intervals as runs
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking import StackedOrdinalGP
 from ordinalgp.tables.cross_validation import HeldOut
+from ordinalgp.tables.importance import ImportanceSettings
 from ordinalgp.tables.model import TableModel
 from ordinalgp.tables.monotone import agreements
 from ordinalgp.validation.labels import class_positions
@@ -27,13 +28,12 @@ RULE = (
     "Ordered values are numbered from 0, and then treated as numbers."
 )
 """encoding of the columns in words"""
-IMPORTANCE = (
+_IMPORTANCE = (
     "Importance is the rise of the log score when a column is shuffled among rows that the model "
     "has not seen, ± standard error. A column within two standard errors of zero may have no "
     "influence. Columns with the same information stand in for each other, so that each of them "
     "seems unimportant."
 )
-"""importance of the columns in words"""
 DECISIONS = (
     "The error rate is that of the most probable level, the mean absolute error that of the "
     "median level."
@@ -116,6 +116,17 @@ def importance(model: TableModel) -> dict[str, tuple[float, float]] | None:
     """Importance of each column with its standard error, if it was measured."""
     found = model.importance_
     return None if found is None else found.as_dict()
+
+
+def importance_in_words(n_columns: int) -> str:
+    """Meaning of the importance of a table's columns."""
+    most = ImportanceSettings().measured
+    if n_columns <= most:
+        return _IMPORTANCE
+    return (
+        f"{_IMPORTANCE} Only the {most} columns that are most associated with the target in other "
+        "rows are shuffled; the rest count as zero."
+    )
 
 
 def summarise(model: TableModel) -> dict[str, Any]:
