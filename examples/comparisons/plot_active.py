@@ -61,7 +61,8 @@ def random(model, X, rng):
 # %%
 # Learning curves
 # ---------------
-# Lines are means over six people, bands their standard errors.
+# Lines are means over six people, bands their standard errors. Thirty questions of the model order
+# more pairs correctly than fifty random ones.
 plt.style.use("tableau-colorblind10")
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1.2, 1]
