@@ -263,7 +263,7 @@ def test_an_interrupted_call_is_followed_by_longer_and_longer_pauses(monkeypatch
     assert pauses[:4] == [0.25, 0.5, 1.0, 2.0]
     assert pauses[-2:] == [30.0, 30.0]
     monkeypatch.setattr(threads, "interruptions", lambda: 0)
-    for _ in range(100):  # undisturbed calls
+    for _ in range(10):  # undisturbed calls
         with neighbours.watched():
             pass
     monkeypatch.setattr(threads, "free_cores", lambda: 1)

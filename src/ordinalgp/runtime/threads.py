@@ -39,6 +39,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 # 1.5 at 1,000 and 1.6 at 2,000. Below, little is gained, and more is lost beside other processes.
 _ROWS_PER_THREAD = 400
 _MOST_THREADS = 16  # beyond, passes over memory dominate
+_LOOKS = 3  # at busy cores, a millisecond apart: most other work is as short
 _SHORTEST, _LONGEST = 0.25, 30.0  # seconds of one thread after other processes needed the cores
 _INTERRUPTIONS = 10  # of one call; on free cores there were 0 to 7, else up to 800
 
@@ -218,10 +219,13 @@ class Neighbours:
         """How many of the wanted threads find a free core now."""
         if time.monotonic() < self._until:
             return 1
-        found = min(wanted, free_cores())
-        if found == 1:
-            self._wait()
-        return found
+        for _ in range(_LOOKS):
+            found = min(wanted, free_cores())
+            if found > 1:
+                return found
+            time.sleep(0.001)
+        self._wait()
+        return 1
 
     def _wait(self) -> None:
         self._until = time.monotonic() + self._pause
@@ -237,7 +241,7 @@ class Neighbours:
             if interruptions() - before >= _INTERRUPTIONS:
                 self._wait()
             else:
-                self._pause = max(0.9 * self._pause, _SHORTEST)
+                self._pause = max(0.5 * self._pause, _SHORTEST)
 
 
 def interruptions() -> int:
