@@ -24,6 +24,7 @@ from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
 from ordinalgp.core.variational_bound import ep_bound
 from ordinalgp.runtime.progress import Progress, Report, silent
+from ordinalgp.runtime.threads import one_thread
 
 Objective = Callable[[Problem, Approximation], Evaluation]
 ObjectiveName = Literal["ep evidence", "ep bound", "laplace evidence"]
@@ -161,6 +162,7 @@ class Task(ExactTask):
             problem, smoothing=self.smoothing, start=start, max_sweeps=self.max_sweeps, tol=self.tol
         )
 
+    @one_thread()  # whose rounding is always the same, also when a file is loaded
     def value_and_posterior(self, start: Start | None = None) -> tuple[float, Approximation]:
         """The objective at the task's own hyperparameters, without its gradient."""
         problem = self.problem()
@@ -186,6 +188,7 @@ class Task(ExactTask):
         """The moments at which inference smooths the likelihood."""
         return _OBJECTIVES[self.objective][0]
 
+    @one_thread()
     def posterior(self, sites: Sites) -> Posterior:
         """The posterior under Gaussian sites."""
         return self.problem().condition(sites)
