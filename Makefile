@@ -15,7 +15,7 @@ BIN := $(VENV)/$(SCRIPTS)
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
-.PHONY: demo test test-cpus test-numerics test-oldest check docs format bench tables peers clean
+.PHONY: demo test test-cpus test-numerics test-oldest check docs dist format bench tables peers clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,11 @@ $(VENV)/.dev: pyproject.toml
 $(VENV)/.docs: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
+$(VENV)/.release: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[release]"
 	touch $@
 
 $(OLDEST)/.done: pyproject.toml tests/oldest-requirements.txt
@@ -88,6 +93,12 @@ check: $(VENV)/.dev  ## lint, format, types
 docs: $(VENV)/.docs  ## the site, in docs/_build/html
 	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(BIN)/python tools/check_site.py docs/_build/html
+
+dist: $(VENV)/.release  ## wheel and sdist, tried in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(ONE_THREAD) $(BIN)/python tools/check_dist.py dist
 
 format: $(VENV)/.dev  ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .

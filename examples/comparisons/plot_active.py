@@ -61,10 +61,11 @@ def random(model, X, rng):
 # %%
 # Learning curves
 # ---------------
-# Lines are means over six people, bands their standard errors.
+# Lines are means over six people, bands their standard errors. Thirty questions of the model order
+# more pairs correctly than fifty random ones.
 plt.style.use("tableau-colorblind10")
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(11.5, 4.6), layout="constrained", width_ratios=[1.2, 1]
+    1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1.2, 1]
 )
 asked = BATCH * np.arange(1, ROUNDS + 1)
 for name, ask, color in [("suggest_pairs", informative, "C0"), ("random pairs", random, "C1")]:

@@ -48,7 +48,7 @@ print(f"ties within {model.margins_[1]:.2f}, noise of a difference {np.sqrt(2) *
 # Bars hold 90 % of the posterior. Birch and Cedar cannot be told apart, which is right. Hazel has a
 # wide bar. The right picture shows the probability that the item of a row beats that of a column;
 # the rest is ties and losses.
-figure, axes = plt.subplots(1, 2, figsize=(12.5, 4.8), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
 RankingDisplay.from_estimator(model, names, ax=axes[0])
 ComparisonDisplay.from_estimator(model, names, ax=axes[1])
 plt.show()

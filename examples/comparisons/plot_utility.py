@@ -37,8 +37,9 @@ print("margins between the answers:", model.margins_.round(2))
 # ------------
 # Comparisons determine differences only: the height and the unit of a utility are free. We bring
 # the truth to the scale of the model by a shift and the ratio of the noises. The band is wide
-# because it includes the free height; differences are known much better, as the right picture
-# shows.
+# because it includes the free height. Differences are known much better, as the right picture
+# shows: the probability that one cup is better than another, for any two amounts of sugar. It is
+# one half along the diagonal, and where two different cups are equally good.
 plt.style.use("tableau-colorblind10")
 grid = np.linspace(0, 20, 200)
 mean, variance = model.latent_mean_and_variance(grid[:, None] / 5)
@@ -46,21 +47,17 @@ sd = np.sqrt(variance)
 unit = np.sqrt(2) * model.noise_ / 0.3
 truth = utility(grid) * unit
 truth += np.mean(mean - truth)
-figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.6), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 left.fill_between(
     grid, mean - 1.64 * sd, mean + 1.64 * sd, color="C0", alpha=0.2, label="90 % band"
 )
 left.plot(grid, mean, color="C0", label="utility from comparisons")
 left.plot(grid, truth, color="C1", ls="--", label="true utility")
-left.plot(sugar, np.full(30, left.get_ylim()[0]), "|", color="black", ms=10)
+left.plot(sugar, np.full(30, -2.2), "|", color="black", ms=10)
 left.set(xlabel="sugar (g)", ylabel="utility")
-left.legend()
+left.set_ylim(-2.4, 4.2)
+left.legend(loc="upper right")
 
-# %%
-# New cups
-# --------
-# The right picture has the probability that one cup is better than another, for any two amounts
-# of sugar. Along the diagonal it is one half.
 side = np.linspace(0, 20, 41)
 one, two = (each.ravel()[:, None] / 5 for each in np.meshgrid(side, side))
 better = model.comparison_proba(one, two)[:, 2:].sum(axis=1).reshape(41, 41)

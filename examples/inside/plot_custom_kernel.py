@@ -93,7 +93,7 @@ pictures["truth"] = np.digitize(climate(grid), [-1.2, -0.4, 0.4])
 edge = np.abs(np.diff(pictures["kernel of the numbers"].reshape(90, 180)[:, 89:91], axis=1)).mean()
 print(f"mean step of the expected level at the date line: {edge:.2f} with the plain kernel")
 figure, axes = plt.subplots(
-    1, 3, figsize=(14, 3), layout="constrained", subplot_kw={"projection": "mollweide"}
+    1, 3, figsize=(11, 2.7), layout="constrained", subplot_kw={"projection": "mollweide"}
 )
 for ax, (name, values) in zip(axes, pictures.items(), strict=True):
     ax.grid(False)

@@ -105,7 +105,7 @@ grid = np.linspace(0, 6, 200)
 place = (cuts[None] - (1.6 + 1.3 * np.sin(grid) - 0.1 * grid)[:, None]).T
 reached = distribution(place)[0].T
 truth = np.diff(np.column_stack([np.zeros(200), reached, np.ones(200)]), axis=1)
-figure, (left, right) = plt.subplots(1, 2, figsize=(11.5, 4.4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 colors = plt.get_cmap("viridis")(np.linspace(0.05, 0.95, 4))
 left.stackplot(
     grid,

@@ -78,7 +78,7 @@ for name, p in found.items():
 # small. The evidence decides about the hyperparameters, so its errors matter. Right: predicted
 # probabilities against the exact ones, with the same hyperparameters.
 plt.style.use("tableau-colorblind10")
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")
 left.plot(noises, exact, color="C3", lw=5, alpha=0.35, label="exact (box under a normal)")
 left.plot(noises, evidence["ep"], "o", color="C0", label="EP")
 left.plot(noises, evidence["laplace"], "^", color="C1", label="Laplace")

@@ -52,12 +52,12 @@ print(f"mean distance: {mean_absolute_error(y_test, predicted, categories=grades
 two = [names.index("color_intensity"), names.index("proline")]
 small = make_pipeline(StandardScaler(), OrdinalGPClassifier(categories=grades)).fit(X[:, two], y)
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(11, 4.6), layout="constrained", width_ratios=[1.25, 1]
+    1, 2, figsize=(10, 4.4), layout="constrained", width_ratios=[1.25, 1]
 )
 ContourDisplay.from_estimator(
     small, X[:, two], y, feature_names=["colour intensity", "proline"], ax=left
 )
-left.set_title("Model of two measurements, all wines")
+left.set_title("Two measurements, all wines")
 ConfusionDisplay.from_predictions(y_test, predicted, grades, ax=right)
-right.set_title("Model of twelve measurements, new wines")
+right.set_title("Twelve measurements, new wines")
 plt.show()

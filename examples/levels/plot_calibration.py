@@ -45,7 +45,7 @@ held_out = {
 # Each point is a fifth of the rows. Below the diagonal the model overestimates the probability;
 # above it, it underestimates it. Bars are 90 % intervals of the observed frequency. Naive Bayes
 # runs flatter than the diagonal: when it says 80 %, it is right far less often.
-figure, axes = plt.subplots(1, 2, figsize=(12, 4.6), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharey=True)
 for ax, (name, probabilities) in zip(axes, held_out.items(), strict=True):
     CalibrationDisplay.from_predictions(demo.y, probabilities, demo.categories, ax=ax)
     score = log_score(rank, probabilities)

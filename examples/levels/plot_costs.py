@@ -57,8 +57,8 @@ for name, decision in decisions.items():
 # The most probable level is never "moderate", and too low for half of the severe patients. With the
 # cost matrix the predictions move up: fewer severe patients are missed, at the price of more
 # alarms for mild ones.
-figure, axes = plt.subplots(1, 3, figsize=(16, 4.8), layout="constrained")
-for ax, name in zip(axes, ["mode", "balanced", "costs"], strict=True):
+figure, axes = plt.subplots(2, 2, figsize=(9.5, 8.4), layout="constrained")
+for ax, name in zip(axes.ravel(), answers, strict=True):
     ConfusionDisplay.from_predictions(y_new, answers[name], demo.categories, ax=ax)
     ax.set_title(f"decision: {name}")
 plt.show()

@@ -26,25 +26,20 @@ gp = OrdinalGPClassifier().fit(x, y)
 linear = LogisticRegression().fit(x, y)
 
 # %%
-# The latent function
-# -------------------
-# The band is narrow where there are rows. In the gap and beyond the clouds it widens, until the
-# model is back at its prior: mean zero, standard deviation one.
+# What each model says
+# --------------------
+# Above, the latent function of the Gaussian process. The band is narrow where there are rows. In
+# the gap and beyond the clouds it widens, until the model is back at its prior: mean zero, standard
+# deviation one. Below, the probabilities. Far to the right the Gaussian process gives every level a
+# fair chance. Logistic regression is almost certain there, although it has never seen such a row.
 wide = np.linspace(-8, 8, 400)[:, None]
 figure, axes = plt.subplots(
     3, 1, figsize=(9, 9), layout="constrained", sharex=True, height_ratios=[1.4, 1, 1]
 )
-mean, variance = gp.latent_mean_and_variance(wide)
-sd = np.sqrt(variance)
 PosteriorDisplay.from_estimator(gp, wide, feature_names=["input"], ax=axes[0])
 axes[0].plot(x[:, 0], np.full(len(x), axes[0].get_ylim()[0] + 0.1), "|", color="black", ms=10)
 axes[0].set(title="Latent function of the Gaussian process; ticks are rows", xlabel="")
 
-# %%
-# Probabilities
-# -------------
-# Far to the right the Gaussian process gives every level a fair chance. Logistic regression is
-# almost certain there, although it has never seen such a row.
 colors = plt.get_cmap("viridis")([0.05, 0.5, 0.95])
 models = {"Gaussian process": gp, "Logistic regression": linear}
 for ax, (name, model) in zip(axes[1:], models.items(), strict=True):
@@ -56,6 +51,8 @@ axes[2].legend(["level 0", "level 1", "level 2"], loc="upper left")
 axes[2].set(xlabel="input", xlim=(-8, 8))
 plt.show()
 
+# %%
+# In numbers, inside a cloud, in the gap, and far away:
 for place in (2.0, 0.0, 8.0):
     print(
         f"at {place}: latent sd {np.sqrt(gp.latent_mean_and_variance([[place]])[1][0]):.2f}, "

@@ -61,7 +61,7 @@ for name, model in models.items():
 # genes still stand out. It predicts new patients best. Leave-one-out flatters both models with
 # sixty length scales, because these have seen all rows.
 figure, axes = plt.subplots(
-    1, 3, figsize=(13, 4), layout="constrained", width_ratios=[1.2, 1.2, 0.9]
+    1, 3, figsize=(10.5, 3.8), layout="constrained", width_ratios=[1.2, 1.2, 0.9]
 )
 for ax, name in zip(axes, list(models)[1:], strict=False):
     inverse = 1 / models[name].kernel_.length_scale

@@ -53,7 +53,7 @@ for i, world in enumerate(worlds):
 # ---------------------------
 # Left: log evidence of the training rows (higher is better). Right: log score of 2,000 new rows
 # (lower is better). Frames mark the best kernel of each world.
-figure, axes = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(10, 3.4), layout="constrained")
 pictures = [
     (evidence, "Log evidence, 150 training rows", 1),
     (score, "Log score, 2,000 new rows", -1),

@@ -44,7 +44,7 @@ for model in models.values():
 # falling function of the dose explains anything, and everything is noise to it. Effects are drawn
 # in units of each model's noise, which makes the three comparable.
 plt.style.use("tableau-colorblind10")
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained", sharey=True)
 styles = {
     "free": ("C0", "--"),
     "dose rises, age falls": ("C1", "-"),

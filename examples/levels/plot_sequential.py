@@ -49,7 +49,7 @@ shown = {"truth": truth(grid)}
 shown |= {name: model.category_proba(grid[:, None]) for name, model in models.items()}
 titles = {"truth": "Truth", "thresholds": "One latent scale", "sequential": "One function per step"}
 colors = plt.get_cmap("viridis")([0.05, 0.5, 0.95])
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained", sharey=True)
 for ax, (name, p) in zip(axes, shown.items(), strict=True):
     ax.stackplot(grid, p.T, colors=colors, alpha=0.5)
     for k, answer in enumerate(answers):

@@ -33,7 +33,7 @@ print(f"error rate on new rows: {zero_one_error(y_new, model.predict(X_new / 5))
 # and two with a negative weight, add up to the whole surface. The right picture follows the
 # evidence while rows are added, changed and removed.
 figure, (left, right) = plt.subplots(
-    1, 2, figsize=(12, 4.8), layout="constrained", width_ratios=[1.2, 1]
+    1, 2, figsize=(10.5, 4.4), layout="constrained", width_ratios=[1.2, 1]
 )
 names = ["first input / 5", "second input / 5"]
 RelevanceVectorsDisplay.from_estimator(model, X[:200] / 5, y[:200], feature_names=names, ax=left)

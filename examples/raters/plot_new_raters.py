@@ -47,9 +47,10 @@ for count, value in zip(counts, mean, strict=True):
 # One newcomer
 # ------------
 # Right: the probabilities of the ratings that newcomer 0 will give to twenty items, before any
-# rating and after twenty. White dots are the ratings that they gave.
+# rating and after twenty. White dots are the ratings that they gave. The items are in the order of
+# a feature that the model does not know.
 plt.style.use("tableau-colorblind10")
-figure, axes = plt.subplots(1, 3, figsize=(13, 4.4), layout="constrained", width_ratios=[1.2, 1, 1])
+figure, axes = plt.subplots(1, 3, figsize=(10.5, 4), layout="constrained", width_ratios=[1.2, 1, 1])
 axes[0].fill_between(counts, mean - error, mean + error, color="C0", alpha=0.2, lw=0)
 axes[0].plot(counts, mean, "o-", color="C0")
 axes[0].set(xlabel="ratings given by the new rater", ylabel="mean absolute error (stars)")
@@ -60,9 +61,7 @@ for ax, count in zip(axes[1:], (0, 20), strict=True):
     p = model.category_proba([name] * len(items), items)
     shown = ax.imshow(p.T, origin="lower", cmap="cividis", vmin=0, vmax=1, aspect="auto")
     ax.plot(table[60, items] - 1, "o", color="white", mec="black")
-    ax.set(
-        xlabel="items, by a feature that the model does not know", title=f"after {count} ratings"
-    )
+    ax.set(xlabel="items", title=f"after {count} ratings")
     ax.set_yticks(range(5), [f"{star} ★" for star in range(1, 6)])
     ax.set_xticks([])
 figure.colorbar(shown, ax=axes[2], label="probability")

@@ -55,7 +55,7 @@ expected = (probabilities @ model.categories_).reshape(40, 30)
 seen = np.full((40, 30), np.nan)
 seen[data.raters[train], data.items[train]] = data.ratings[train]
 rows, columns = np.argsort(expected.mean(axis=1)), np.argsort(data.item_features[:, 0])
-figure, axes = plt.subplots(1, 3, figsize=(13, 5.4), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 3, figsize=(10.5, 4.6), layout="constrained", sharey=True)
 pictures = [(seen, "observed", (1, 5)), (expected, "expected rating", (1, 5))]
 for ax, (values, title, (low, high)) in zip(axes, pictures, strict=False):
     shown = ax.imshow(values[rows][:, columns], cmap="viridis", vmin=low, vmax=high, aspect="auto")

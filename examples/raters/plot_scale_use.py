@@ -34,16 +34,16 @@ model = CollaborativeOrdinalGP(kernel=0.2 * np.eye(n_films) + 0.3).fit(raters, f
 print(f"{len(stars)} ratings, {model.n_iter_} iterations")
 
 # %%
-# The raters' own scales
-# ----------------------
-# Each line is one rater's scale, cut by the thresholds that were learned: long dark pieces at the
-# left are raters who often give one star. The second picture has the raters' mean thresholds beside
-# the truth. Learned thresholds are drawn towards those of a typical rater, more so the fewer
-# ratings there are.
+# Scales, raters and films
+# ------------------------
+# In the first picture each line is one rater's scale, cut by the thresholds that were learned. The
+# second has the raters' mean thresholds beside the truth: learned ones are drawn towards those of a
+# typical rater, more so the fewer ratings there are. The third compares two estimates of a film's
+# quality. Mean stars mix up quality and audience; the model's mean is for a typical rater.
 found = np.array([model.thresholds_[rater] for rater in range(n_raters)])
 order = np.argsort(found.mean(axis=1))
 colors = plt.get_cmap("viridis")(np.linspace(0.05, 0.95, 5))
-figure, axes = plt.subplots(1, 3, figsize=(14, 4.8), layout="constrained", width_ratios=[1.3, 1, 1])
+figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained", width_ratios=[1.3, 1, 1])
 low, high = found.min() - 1, found.max() + 1
 for line, rater in enumerate(order):
     ends = np.concatenate([[low], found[rater], [high]])
@@ -63,10 +63,6 @@ for group, color, marker, label in [
 axes[1].set(xlabel="true mean threshold", ylabel="learned mean threshold", title="Raters")
 axes[1].legend()
 
-# %%
-# A fair order of the films
-# -------------------------
-# Mean stars mix up quality and audience. The model's mean of a film is for a typical rater.
 mean_stars = np.array([stars[films == film].mean() for film in range(n_films)])
 place = np.array([np.flatnonzero(model.items_ == film)[0] for film in range(n_films)])
 fair = model.mean_[place]
@@ -86,5 +82,6 @@ for name, values, color, marker in [
     )
 axes[2].plot([-2.5, 2.5], [-2.5, 2.5], color="C3", ls="--", lw=1)
 axes[2].set(xlabel="true quality", ylabel="estimate, standardised", title="Films")
-axes[2].legend()
+axes[2].set_ylim(-2.9, 4)
+axes[2].legend(loc="upper left")
 plt.show()

@@ -75,5 +75,6 @@ for ax, (values, label, color) in zip(axes, signals, strict=True):
     ax.set_ylabel(label)
 axes[0].set_title("Predictions get worse", loc="right")
 axes[1].set_title("The model knows that it does not know", loc="right")
+axes[1].set_xticks(range(0, 21, 4))
 axes[1].set_xlabel("week (dashed: deliveries begin to slow down)")
 plt.show()
