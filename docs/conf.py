@@ -79,13 +79,14 @@ def skip_inherited(app, what, name, obj, skip, options):  # noqa: D103
 
 
 def write_bibliography(app):  # noqa: D103
-    # One page for all citations in docstrings, from the bibliography of the engine.
+    # One page for symbols, and for all citations in docstrings, from the engine's own text.
     import ordinalgp.core
 
-    entries = ordinalgp.core.__doc__.partition("\n.. [")
+    _, _, text = ordinalgp.core.__doc__.partition("\n\n")
     page = HERE / "reference" / "generated" / "bibliography.rst"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(f"Bibliography\n============\n\n.. [{entries[2]}", encoding="utf-8")
+    title = "Symbols and bibliography"
+    page.write_text(f"{title}\n{'=' * len(title)}\n\n{text}", encoding="utf-8")
 
 
 def setup(app):  # noqa: D103

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -96,3 +97,23 @@ def test_styles_that_load_are_named(tmp_path):
     (tmp_path / "a.html").write_text("<p>")
     (tmp_path / "a.css").write_text("@font-face { src: url('https://example.org/font.woff2') }")
     assert check(tmp_path) == (1, "a.css: loads https://example.org/font.woff2\n")
+
+
+@pytest.fixture(scope="module")
+def prose():
+    """The module that measures sentences, which is no part of a package."""
+    place = importlib.util.spec_from_file_location("prose", ROOT / "tools" / "prose.py")
+    module = importlib.util.module_from_spec(place)
+    place.loader.exec_module(module)
+    return module
+
+
+def test_sentences_are_counted_without_code_and_tables(prose):
+    text = "# A title\n\nOne two three. Four `five`\nsix!\n\n- [seven eight](x.md)\n\n| a | b |\n"
+    assert prose.sentences(text + "\n```python\nx = 1\n```\n") == [3, 3, 2]
+
+
+def test_sentences_of_every_page_are_short(prose):
+    pages = prose.pages([str(ROOT / "docs"), str(ROOT / "README.md")])
+    assert len(pages) > 50
+    assert [page.name for page in pages if prose.measure(page)[1] >= 25] == []
