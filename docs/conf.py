@@ -42,6 +42,7 @@ suppress_warnings = ["myst.header", "ref.citation"]
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings name the types, in words
 autodoc_member_order = "groupwise"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 

@@ -95,7 +95,7 @@ def main() -> None:
     """Write the picture."""
     parts = [arrow(*each) for each in ARROWS] + [box(name) for name in BOXES]
     TARGET.write_text(
-        '<div class="diagram"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 556" '
+        '<div class="diagram"><svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 884 556" '
         f'role="img" aria-labelledby="tree-title"><title id="tree-title">Which estimator</title>'
         f"<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</svg></div>\n",
         encoding="utf-8",

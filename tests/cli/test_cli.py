@@ -314,6 +314,21 @@ def test_evaluate_scores_new_rows(run, tmp_path, files):
     assert {path.suffix for path in (tmp_path / "pictures").iterdir()} == {".png"}
 
 
+def test_evaluate_warns_of_training_rows(run, tmp_path, files):
+    path = files()
+    run("fit", path, "-t", "grade", "--categories", ",".join(LEVELS), "--kernel", "rbf")
+    code, _, err = run("evaluate", "model.ogp", path)
+    assert code == 0
+    assert "Warning: 48 of 48 training rows that were looked for are in this file." in err
+    new, grade = school(30, seed=2)
+    write_csv(tmp_path / "new.csv", new | {"grade": labels("texts", grade)})
+    assert "training rows" not in run("evaluate", "model.ogp", "new.csv")[2]
+    # Rows of which chance makes copies say nothing.
+    write_csv(tmp_path / "few.csv", {"x": [0, 1, 2] * 10, "grade": [1, 2, 3] * 10})
+    run("fit", "few.csv", "-t", "grade", "--kernel", "rbf")
+    assert "training rows" not in run("evaluate", "model.ogp", "few.csv")[2]
+
+
 def test_evaluate_compares_decisions_and_measures_intervals(run, tmp_path, files):
     columns, grade = school()
     new, new_grade = school(30, seed=2)

@@ -249,7 +249,7 @@ def test_without_a_file_of_items_names_are_those_compared(run):
 def test_comparisons_that_order_nothing_are_refused_in_words_of_the_command_line(run, tmp_path):
     (tmp_path / "votes.csv").write_text(votes("left,right,outcome", "0", "0", "0"))
     _, _, err = run("votes.csv", "--levels=-1,0,1")
-    assert "All 3 comparisons of votes.csv are ties (-1 right, 0 tie, 1 left)" in err
+    assert "All 3 comparisons of votes.csv are ties (-1 = right, 0 = tie, 1 = left)" in err
     assert "--levels" in err
     assert "at least two different outcomes" in run("votes.csv", "--levels", "0,0")[2]
     assert "no columns of votes.csv hold only these" in run("votes.csv", "--levels", "3,4")[2]
@@ -282,7 +282,7 @@ def test_benchmark_files_just_work(run, name):
     assert code == 0
     told = json.loads(out)
     assert tuple(told["outcomes"][side] for side in ("left", "ties", "right")) == PAIR_FILES[name]
-    assert "outcomes in target: 1 left, 0.5 tie, 0 right" in err
+    assert "outcomes in target: 1 = left, 0.5 = tie, 0 = right" in err
 
 
 def test_help_has_an_example(run):

@@ -266,7 +266,7 @@ def _with_levels(table: Table, column: str, levels: Sequence[str], decimal: str)
     bad = [replace(cell, reason=cell.reason.replace("target", "outcome")) for cell in bad]
     middle = (len(order) - 1) / 2
     sides = [_SIDES[int(np.sign(at - middle))] for at in range(len(order))]
-    meaning = ", ".join(f"{level} {side}" for level, side in zip(order, sides, strict=True))
+    meaning = ", ".join(f"{level} = {side}" for level, side in zip(order, sides, strict=True))
     return Reading(found, order, bad, meaning)
 
 
@@ -292,11 +292,11 @@ def _numeric(column: str, values: NDArray[Any], unusable: BoolArray, bad: list[B
     kinds = set(found)
     if kinds <= {-1, 0, 1} and (-1 in kinds or kinds == {1}):
         values = np.where(unusable, 1, values).astype(np.int64)
-        meaning = ", ".join(f"{v} {_SIDES[v]}" for v in (1, 0, -1) if v in kinds)
+        meaning = ", ".join(f"{v} = {_SIDES[v]}" for v in (1, 0, -1) if v in kinds)
         return Reading(values, None, bad, meaning)
     if kinds <= {0, 0.5, 1} and 0.5 in kinds:
         values = np.where(unusable, 1, np.round(2 * values - 1)).astype(np.int64)
-        return Reading(values, None, bad, "1 left, 0.5 tie, 0 right")
+        return Reading(values, None, bad, "1 = left, 0.5 = tie, 0 = right")
     if min(kinds) < 0 < max(kinds) and len(kinds) <= 2 * _MOST_SHOWN:
         ends = {abs(v) for v in kinds if v}
         order = sorted({-v for v in ends} | ends | ({0} & kinds))
@@ -348,7 +348,7 @@ def _words(table: Table, column: str, columns: Sequence[str], missing: BoolArray
     if families[0] is not own and any(np.any(codes != best[0]) for codes in best):
         raise _sides_question(column, found, families)
     word = {code: cell for cell, code in zip(cells.tolist(), best[0].tolist(), strict=True)}
-    meaning = ", ".join(f"{word[code]} {_SIDES[code]}" for code in (1, 0, -1) if code in word)
+    meaning = ", ".join(f"{word[code]} = {_SIDES[code]}" for code in (1, 0, -1) if code in word)
     certain = {"left", "right"} <= {str(cell).casefold() for cell in word.values()}
     reason = f"is not an outcome ({meaning})"
     return _coded(table, column, best[0], reason, meaning, certain=certain)

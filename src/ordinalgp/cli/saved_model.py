@@ -37,6 +37,7 @@ from ordinalgp.tables.files import (
 from ordinalgp.tables.summary import DECISIONS, baseline, decisions, intervals, scores
 from ordinalgp.validation.labels import class_positions
 
+_MOST_SEARCHED = 20_000  # rows of a file that are compared with those of training
 _PLOTS = ("calibration", "cumulative-calibration", "confusion")
 
 Model = Annotated[Path, Argument(help="Model file that ordinalgp fit wrote.")]
@@ -259,7 +260,7 @@ def _predict_known(model: TableModel, file: TableFile, target: str) -> tuple[Int
     borders = () if model.reading is None else model.reading.borders
     cuts = Cuts(borders) if borders else None
     codes, proba = [np.empty(0, dtype=np.intp)], [np.empty((0, len(levels)))]
-    surprises = Surprises(model)
+    surprises, training = Surprises(model), TrainingRows(model)
     for number, table in enumerate(file.chunks()):
         labels, _, bad = read_target(table, target, levels, cuts=cuts)
         features, wrong = surprises.encode(table, file.style.usual_decimal)
@@ -270,8 +271,34 @@ def _predict_known(model: TableModel, file: TableFile, target: str) -> tuple[Int
         codes.append(class_positions(model.categories_, labels[good]))
         if good.any():
             proba.append(model.classifier_.category_proba(features[good]))
+            training.add(features[good])
     surprises.tell()
+    training.tell()
     return np.concatenate(codes), np.vstack(proba)
+
+
+class TrainingRows:
+    """Search in a file for rows that the model was fitted on: its scores would be too good."""
+
+    def __init__(self, model: TableModel) -> None:
+        self._sample = {hash(row.tobytes()) for row in np.ascontiguousarray(model.sample_)}
+        self._hashes: list[int] = []
+
+    def add(self, features: FloatArray) -> None:
+        """Note the encoded rows of a chunk, as long as there are not too many."""
+        some = np.ascontiguousarray(features[: _MOST_SEARCHED - len(self._hashes)])
+        self._hashes += [hash(row.tobytes()) for row in some]
+
+    def tell(self) -> None:
+        """Warn if many of the training rows are in the file, and chance repeats few rows."""
+        found, looked_for = len(self._sample.intersection(self._hashes)), len(self._sample)
+        differ = len(set(self._hashes)) >= 0.95 * len(self._hashes)
+        if differ and found >= max(0.3 * looked_for, 5):
+            common.note(
+                f"Warning: {found} of {looked_for} training rows that were looked for are in this "
+                "file. On rows that it was fitted on, any model looks too good: evaluate others, "
+                "or see the scores by folds that ordinalgp fit prints."
+            )
 
 
 def evaluation(model: TableModel, codes: IntArray, p: FloatArray) -> dict[str, Any]:

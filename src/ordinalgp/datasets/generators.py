@@ -158,7 +158,9 @@ def make_five_ranks_1d(
 def make_product_ranks(
     n_samples: int = 1000, *, noise: float = 0.5, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw points in a square with five ranks of a product, as in section 5.1.1 of [Li18]_.
+    """Draw points in a square with five ranks of a product.
+
+    They are those of section 5.1.1 of [Li18]_.
 
     Points are uniform on the square from 0 to 10, and ``10 (x_1 - 5) (x_2 - 5)`` plus normal noise
     is cut at -60, -9, 15 and 60. The paper prints 0.5 in place of 5, which would give almost all

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.plots.base import Display
+from ordinalgp.plots.base import Display, literals
 
 _MOST_BARS = 25  # more names do not fit beside each other
 
@@ -74,9 +74,7 @@ class ImportanceDisplay(Display):
         style = {"color": "#3b6ea5", "ecolor": "0.25", "capsize": 3, "error_kw": {"lw": 1.2}}
         self.bars_ = ax.barh(places, mean, xerr=reach, **style)
         ax.axvline(0, color="0.3", lw=0.8)
-        # A dollar sign in a name is no formula.
-        names = [self.names[place].replace("$", r"\$") for place in order]
-        ax.set_yticks(places, names)
+        ax.set_yticks(places, literals(self.names[place] for place in order))
         ax.tick_params(axis="y", length=0)
         ax.set(xlabel="rise of the log score when shuffled (± 2 standard errors)")
         ax.spines[["top", "right", "left"]].set_visible(False)
