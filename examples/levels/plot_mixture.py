@@ -40,10 +40,17 @@ for seed in range(7):
     mixture = StackedOrdinalGP(models, categories=demo.categories).fit(X, y)
     every = [*mixture.models_.values(), mixture]
     scores.append(
-        [log_score(y_new, m.category_proba(X_new), categories=demo.categories) for m in every]
+        [
+            log_score(y_new, m.category_proba(X_new), categories=demo.categories)
+            for m in every
+        ]
     )
     weights.append(list(mixture.weights_.values()))
-scores, weights, names = np.array(scores), np.array(weights), [*mixture.models_, "mixture"]
+scores, weights, names = (
+    np.array(scores),
+    np.array(weights),
+    [*mixture.models_, "mixture"],
+)
 
 # %%
 # As good as the best, without knowing which
