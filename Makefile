@@ -1,12 +1,21 @@
 # Two commands on a fresh machine: `make demo` and `make test`. Each sets itself up.
-PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+ifeq ($(OS),Windows_NT)
+    # That of Git for Windows: recipes are written for a Unix shell.
+    SHELL := bash
+    PYTHON ?= python
+    SCRIPTS := Scripts
+else
+    PYTHON ?= python3
+    SCRIPTS := bin
+endif
+BIN := $(VENV)/$(SCRIPTS)
 # One BLAS thread per worker: two spinning pools on shared cores can be a hundred times slower.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
-.PHONY: demo test test-cpus test-numerics test-oldest check format bench tables peers clean
+.PHONY: demo test test-cpus test-numerics test-oldest check docs dist format bench tables peers clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,9 +27,19 @@ $(VENV)/.dev: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@ $(VENV)/.demo
 
-.venv-oldest/.done: pyproject.toml tests/oldest-requirements.txt
-	$(PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]" -c tests/oldest-requirements.txt
+$(VENV)/.docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	touch $@
+
+$(VENV)/.release: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[release]"
+	touch $@
+
+$(OLDEST)/.done: pyproject.toml tests/oldest-requirements.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/$(SCRIPTS)/python -m pip install --quiet --disable-pip-version-check -e ".[test]" -c tests/oldest-requirements.txt
 	touch $@
 
 demo: $(VENV)/.demo  ## fit, compare, predict and report on embedded data
@@ -62,13 +81,24 @@ test-cpus: $(VENV)/.dev  ## the whole suite with the rounding of each kind of pr
 test-numerics: $(VENV)/.dev  ## the tests against oracles with the same
 	$(call each_cpu,$(NUMERICS))
 
-test-oldest: .venv-oldest/.done  ## the suite on the oldest supported dependencies
-	$(ONE_THREAD) .venv-oldest/bin/python -m pytest -n $(WORKERS) --dist worksteal -q
+test-oldest: $(OLDEST)/.done  ## the suite on the oldest supported dependencies
+	$(ONE_THREAD) $(OLDEST)/$(SCRIPTS)/python -m pytest -n $(WORKERS) --dist worksteal -q
 
 check: $(VENV)/.dev  ## lint, format, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# Warnings are errors; the check of the pages looks at links, and for anything that is loaded remotely.
+docs: $(VENV)/.docs  ## the site, in docs/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python tools/check_site.py docs/_build/html
+
+dist: $(VENV)/.release  ## wheel and sdist, tried in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
+	$(ONE_THREAD) $(BIN)/python tools/check_dist.py dist
 
 format: $(VENV)/.dev  ## rewrite the sources in the project's format
 	$(BIN)/ruff check --fix .
@@ -92,4 +122,5 @@ peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	for name in peers real-tables surveys tocuco; do $(PAPERS) $$name $(PAGES) || exit 1; done
 
 clean:  ## remove everything that make created
-	rm -rf $(VENV) .venv-oldest .pytest_cache .mypy_cache .ruff_cache .hypothesis dist
+	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/_build docs/gallery docs/reference/generated \
+	    docs/reference/backreferences docs/sg_execution_times.rst

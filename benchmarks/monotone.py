@@ -1,6 +1,6 @@
 """Log scores of additive models with and without monotone columns.
 
-``python -m benchmarks.monotone`` prints the table of docs/guide/effects.md: on random splits, the
+``python -m benchmarks.monotone`` prints the table of docs/columns.md: on random splits, the
 mean gain in log score of held-out rows, its standard error, the log Bayes factor, and the time of
 a fit over that of the free model. In the surveys of jobs (esl), lecturers (lev) and workers (swd)
 all columns are increasing; of the generated sets, "lines" adds up five lines and "curves" has a

@@ -276,10 +276,10 @@ def ranks_page(records: Sequence[Record], experiment: Experiment) -> list[Part]:
             rows.append([*name, zero_one, *scores])
     note = (
         f"{_TRAINING} training and {_TEST} test points of a problem like the paper's, which does "
-        "not print its formula: x2 + sin(2 x1) plus noise of standard deviation "
+        "not print its formula. Ours is x2 + sin(2 x1) plus noise of standard deviation "
         f"{' or '.join(f'{v:g}' for v in NOISE.values())}, cut at -0.75 and 0.75. The support "
-        "vector machine is Chu and Keerthi's form of Shashua and Levin's, its width and penalty "
-        "by 5-fold cross-validation on the paper's two grids; it gives no probabilities."
+        "vector machine is Chu and Keerthi's form of Shashua and Levin's. Its width and penalty "
+        "are chosen by 5-fold cross-validation on the paper's two grids. It gives no probabilities."
     )
     header = ["data", "model", "n", "zero-one %", "log score", "ranked probability score"]
     return [Table("Errors on fresh points", header, rows, note)]
@@ -420,12 +420,12 @@ def user_page(records: Sequence[Record], experiment: Experiment) -> list[Part]:
             rows.append([*entries(str(size), counts_of(found)), *row_of(found, digits=digits)])
         parts.append(Table(title, ["training movies", "n", *names], rows))
     parts.append(
-        f"User {ACTIVE} of MovieLens is the target, the {FEATURES} users with the most ratings of "
-        "the same movies are the inputs. Gaussian processes decide for the median level in the "
-        "first table and for the most probable one in the second; the support vector machine "
-        "(Chu and Keerthi's form of Shashua and Levin's, C by 5-fold cross-validation as in the "
-        "paper) has one decision. The paper prints no figures, only that the support vector "
-        "machine was a bit better with means, and all three about 0.08 better with low rank."
+        f"User {ACTIVE} of MovieLens is the target, and the {FEATURES} users with the most ratings "
+        "of the same movies are the inputs. Gaussian processes decide for the median level in the "
+        "first table and for the most probable one in the second. The support vector machine is "
+        "Chu and Keerthi's form of Shashua and Levin's, C by 5-fold cross-validation as in the "
+        "paper. It has one decision. The paper prints no figures. It says only that the support "
+        "vector machine was a bit better with means, and all three about 0.08 better with low rank."
     )
     return parts
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ordinalgp.sparse import SparseBayesOrdinalClassifier
     from ordinalgp.stacking import StackedOrdinalGP
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "CollaborativeOrdinalGP",

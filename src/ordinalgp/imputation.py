@@ -133,7 +133,7 @@ class LowRankImputer(_Imputer):
     ----------
     components_ : ndarray of shape (rank, n_raters)
         Right factor, with orthonormal rows.
-    error_path_ : ndarray of shape (n_iter_,)
+    error_path_ : ndarray of shape (`n_iter_`,)
         Root mean squared error on observed entries after each iteration.
     n_iter_ : int
         Number of iterations.

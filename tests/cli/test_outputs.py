@@ -1,8 +1,8 @@
 """Outputs: nothing is destroyed, and what cannot be written is said before the work begins."""
 
+import io
 import json
 import os
-import pty
 import shutil
 import socket
 import stat
@@ -21,8 +21,9 @@ from ordinalgp.tables import TableModel
 
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
-from ordinalgp.cli.main import build
+from ordinalgp.cli.main import _tolerate, build
 
+posix = pytest.mark.skipif(os.name == "nt", reason="pipes, devices and sockets of Unix")
 FIT = ("-t", "grade", "--categories", ",".join(LEVELS), "--kernel", "rbf")
 
 
@@ -83,6 +84,7 @@ def read_in_background(path):
     return reader, found
 
 
+@posix
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("link", [False, True])
 def test_a_pipe_is_written_through(command, link, ready, tmp_path):
@@ -97,7 +99,10 @@ def test_a_pipe_is_written_through(command, link, ready, tmp_path):
     assert found == [regular.read_bytes()]
 
 
+@posix
 def test_a_device_is_written_through(tmp_path):
+    import pty
+
     main, node = pty.openpty()
     device = os.ttyname(node)
     with whole_file(device) as file:
@@ -108,6 +113,7 @@ def test_a_device_is_written_through(tmp_path):
     os.close(node)
 
 
+@posix
 def test_a_null_device_stays_one(ready, tmp_path):
     null = tmp_path / "null"
     try:
@@ -121,6 +127,7 @@ def test_a_null_device_stays_one(ready, tmp_path):
         assert stat.S_ISCHR(null.stat().st_mode)
 
 
+@posix
 def test_models_in_python_are_written_through_too(tmp_path):
     X = np.linspace(-2, 2, 12)[:, None]
     model = OrdinalGPClassifier(optimizer=None).fit(X, np.digitize(X[:, 0], [-1, 1]))
@@ -132,6 +139,7 @@ def test_models_in_python_are_written_through_too(tmp_path):
     assert ordinalgp.load(tmp_path / "copy.ogp").predict([[1.9]]) == model.predict([[1.9]])
 
 
+@posix
 def test_a_failure_writes_nothing_into_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     hold = os.open(tmp_path / "pipe", os.O_RDWR | os.O_NONBLOCK)
@@ -142,6 +150,7 @@ def test_a_failure_writes_nothing_into_a_pipe(tmp_path):
     os.close(hold)
 
 
+@posix
 def test_sockets_are_refused_and_left(ready, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a short name: sockets have no long ones
     with socket.socket(socket.AF_UNIX) as server:
@@ -152,6 +161,7 @@ def test_sockets_are_refused_and_left(ready, tmp_path, monkeypatch):
         assert stat.S_ISSOCK((tmp_path / "socket").stat().st_mode)
 
 
+@posix
 def test_the_output_may_be_the_standard_output(ready, tmp_path):
     """As a pipe, and as a file that a shell appends to: what was in it stays."""
     command = [sys.executable, "-m", "ordinalgp", *COMMANDS["predict"]]
@@ -271,3 +281,19 @@ def test_demo_and_checkpoint_need_folders(ready, tmp_path):
 def test_predictions_are_no_spreadsheet(ready, no_work):
     code, _, err = ready(*COMMANDS["predict"], "-o", "out.xlsx")
     assert (code, "tables are written as .csv, .csv.gz, .tsv or .parquet" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("platform", "terminal", "written"),
+    [("win32", False, "±λ".encode()), ("win32", True, b"\xb1?"), ("linux", False, b"\xb1?")],
+)
+def test_streams_take_every_character(monkeypatch, platform, terminal, written):
+    """As UTF-8 into files and pipes of Windows; else what the encoding lacks becomes ?."""
+    bytes_ = io.BytesIO()
+    stream = io.TextIOWrapper(bytes_, encoding="cp1252")
+    monkeypatch.setattr(stream.buffer, "isatty", lambda: terminal, raising=False)
+    monkeypatch.setattr(sys, "platform", platform)
+    _tolerate(stream)
+    stream.write("±λ")
+    stream.flush()
+    assert bytes_.getvalue() == written

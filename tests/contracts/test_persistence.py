@@ -555,6 +555,22 @@ def test_a_failure_leaves_the_folder_as_it_was(fitted, tmp_path, monkeypatch, st
         assert [p.read_bytes() for p in tmp_path.iterdir()] == ([] if old is None else [old])
 
 
+def test_a_file_that_cannot_be_replaced_is_left_and_named(fitted, tmp_path, monkeypatch):
+    """Windows replaces no file that another program has open."""
+    target = tmp_path / "model.ogp"
+    target.write_bytes(b"precious")
+
+    def refuse(*args):
+        raise PermissionError(13, "Access is denied")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    told = r"model\.ogp' cannot be replaced: Access is denied\. .* close it there"
+    with pytest.raises(PermissionError, match=told):
+        fitted.save(target)
+    assert [p.read_bytes() for p in tmp_path.iterdir()] == [b"precious"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 def test_a_process_killed_while_writing_leaves_the_old_file(fitted, tmp_path):
     fitted.save(tmp_path / "model.ogp")
     before = (tmp_path / "model.ogp").read_bytes()
@@ -569,6 +585,7 @@ def test_a_process_killed_while_writing_leaves_the_old_file(fitted, tmp_path):
     assert_same_model(fitted, load(tmp_path / "model.ogp"), X_NEW)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="rights of Unix")
 def test_a_file_is_replaced_with_its_rights_and_through_links(fitted, tmp_path):
     target, link = tmp_path / "model.ogp", tmp_path / "latest.ogp"
     target.write_bytes(b"old")

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
-from ordinalgp import OrdinalGPClassifier
+from ordinalgp import OrdinalGPClassifier, SequentialOrdinalGP, StackedOrdinalGP
 from ordinalgp.kernels import ARDLinear
 
 seeds = st.integers(0, 2**32 - 1)
@@ -313,3 +313,56 @@ def test_tiny_and_huge_weights(inference, weight):
     weights = np.ones(12)
     weights[3] = weight
     assert_sound(OrdinalGPClassifier(inference=inference).fit(X, y, weights), X)
+
+
+# ------------------------------------------------------------------------------- several functions
+
+
+def sequential(kernel, direction):
+    return SequentialOrdinalGP(
+        kernel, direction=direction, optimizer=None, tol=1e-10, max_sweeps=1000
+    )
+
+
+def mixed(kernel):
+    return StackedOrdinalGP({"one": keep(kernel), "several": sequential(kernel, "middle")})
+
+
+@examples(12)
+@given(datasets(), kept_kernels(), st.sampled_from(["up", "down", "middle", "mixed"]), seeds)
+def test_the_order_of_rows_does_not_matter_to_several_functions(data, kernel, kind, seed):
+    X, y, r = data
+    order = np.random.default_rng(seed).permutation(len(X))
+    model = mixed(kernel) if kind == "mixed" else sequential(kernel, kind)
+    model.set_params(categories=range(r)).fit(X, y)
+    again = clone(model).fit(X[order], y[order])
+    assert_allclose(again.category_proba(X), model.category_proba(X), rtol=0, atol=1e-6)
+    assert_allclose(again.loo_proba(), model.loo_proba()[order], rtol=0, atol=1e-6)
+
+
+@examples(12)
+@given(datasets(), kept_kernels())
+def test_reversed_levels_reverse_the_steps(data, kernel):
+    """Steps upwards are steps downwards of the reversed levels."""
+    X, y, r = data
+    up = sequential(kernel, "up").set_params(categories=range(r)).fit(X, y)
+    down = sequential(kernel, "down").set_params(categories=range(r)).fit(X, r - 1 - y)
+    assert_allclose(down.category_proba(X)[:, ::-1], up.category_proba(X), rtol=0, atol=1e-6)
+    assert_allclose(
+        down.log_marginal_likelihood_value_, up.log_marginal_likelihood_value_, atol=1e-6
+    )
+
+
+@examples(6)
+@given(datasets(rows=(6, 16)), st.sampled_from(["sequential", "mixture"]))
+def test_any_data_give_sound_probabilities(data, kind):
+    X, y, r = data
+    model = SequentialOrdinalGP() if kind == "sequential" else StackedOrdinalGP()
+    model.set_params(categories=range(r)).fit(X, y)
+    for rows in (X, 1e6 * X):
+        proba = model.category_proba(rows)
+        assert np.all((proba >= 0) & (proba <= 1))
+        assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-9)
+        lower, upper = model.predict_interval(rows).T
+        assert np.all(lower <= upper)
+    assert np.isfinite(model.loo_proba()).all()

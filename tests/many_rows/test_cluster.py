@@ -114,6 +114,7 @@ def test_chunk_files_through_joblib_give_the_serial_answer(backend, serial, tmp_
     assert_same(there, serial)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
 def test_a_worker_that_dies_changes_nothing(client, serial, tmp_path, monkeypatch):
     armed, died = tmp_path / "armed", tmp_path / "died"
 

@@ -277,3 +277,44 @@ def test_a_file_whose_steps_do_not_fit_is_refused(steps, tmp_path):
     model.save(tmp_path / "model.ogp")
     with pytest.raises(ValueError, match="the steps"):
         load(tmp_path / "model.ogp")
+
+
+# ------------------------------------------------------------------------------- effects
+
+
+def test_effects_are_averages_with_the_feature_set_in_all_rows():
+    X, y = make_data(n=40, d=3)
+    model = SequentialOrdinalGP(RBF(1.5), optimizer=None).fit(X, y)
+    found = model.effects(X)
+    assert found.mean.shape == found.std.shape == (40, 3, len(model.categories_))
+    for row, feature in [(0, 0), (7, 1), (39, 2)]:
+        varied = X.copy()
+        varied[:, feature] = X[row, feature]
+        own = model.category_proba(varied).mean(axis=0)
+        assert_allclose(found.mean[row, feature], own, rtol=0, atol=1e-12)
+        drawn = model.sample_proba(varied, 4000, random_state=1).mean(axis=1)
+        # 200 draws know a standard deviation to a twentieth; 30 % are six of these.
+        assert_allclose(found.std[row, feature], drawn.std(axis=0), rtol=0.3, atol=1e-4)
+
+
+def test_effects_of_many_values_are_interpolated():
+    X, y = make_data(n=90, d=2)
+    model = SequentialOrdinalGP(RBF(1.5), optimizer=None).fit(X, y)
+    found = model.effects(X).mean
+    varied = np.repeat(X[None], len(X), axis=0)
+    varied[:, :, 0] = X[:, :1]
+    exact = model.category_proba(varied.reshape(-1, 2)).reshape(90, 90, -1).mean(axis=1)
+    assert_allclose(found[:, 0], exact, rtol=0, atol=0.01)
+    assert_allclose(found.sum(axis=2), 1, rtol=0, atol=1e-12)
+
+
+def test_effects_find_the_feature_that_moves_the_levels():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(120, 3))
+    y = np.digitize(X[:, 1] + 0.3 * X[:, 2], [-0.5, 0.5])
+    model = SequentialOrdinalGP(RBF(2.0)).fit(X, y)
+    size = model.effects(X).size
+    assert size[1] > size[2] > size[0]
+    grouped = model.effects(X, groups={"both": [1, 2], "none": [0]})
+    assert grouped.feature_names == ["both", "none"]
+    assert grouped.size[0] > size[1]

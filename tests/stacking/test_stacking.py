@@ -378,3 +378,18 @@ def test_leave_one_out_of_very_many_rows_is_not_kept():
     with pytest.raises(ValueError, match="kept up to 20,000 rows"):
         model.loo_proba()
     assert np.isfinite(model.loo_log_score_)
+
+
+def test_effects_of_a_mixture_are_those_of_its_probabilities():
+    X, y = make_data(n=30, d=2)
+    models = {
+        "smooth": OrdinalGPClassifier(RBF(1.5), optimizer=None),
+        "steps": SequentialOrdinalGP(RBF(1.5), optimizer=None),
+    }
+    mixture = StackedOrdinalGP(models).fit(X, y)
+    found = mixture.effects(X)
+    varied = X.copy()
+    varied[:, 1] = X[4, 1]
+    own = mixture.category_proba(varied).mean(axis=0)
+    assert_allclose(found.mean[4, 1], own, rtol=0, atol=1e-12)
+    assert np.all(found.std > 0)

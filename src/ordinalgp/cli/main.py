@@ -139,9 +139,18 @@ def main() -> None:
         )
     _ = rich, typer
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without ± is no reason to stop
+        _tolerate(stream)
     build()()
+
+
+def _tolerate(stream: Any) -> None:
+    """Let a stream take every character: a terminal without ± is no reason to stop.
+
+    Files and pipes get UTF-8 on Windows too, where they would get an encoding of single bytes.
+    """
+    if hasattr(stream, "reconfigure"):
+        piped = sys.platform == "win32" and not stream.isatty()
+        stream.reconfigure(errors="replace", encoding="utf-8" if piped else None)
 
 
 if __name__ == "__main__":

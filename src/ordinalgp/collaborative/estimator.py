@@ -24,6 +24,7 @@ from ordinalgp.models.base import (
 )
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.runtime.progress import reporter
+from ordinalgp.runtime.threads import manage
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import check_number, check_option, check_whole
 
@@ -33,12 +34,14 @@ _COVARIANCE_SMOOTHING_PER_ITEM = 4.0
 
 
 @saved_as("estimator.collaborative")
+@manage
 class CollaborativeOrdinalGP(BaseEstimator):
-    """Gaussian process ordinal regression for many raters with a common prior ([Yu06]_).
+    """Gaussian process ordinal regression for many raters with a common prior.
 
-    Every rater has a latent function of the items, drawn from one Gaussian prior, with thresholds
-    and noise of its own. EM alternates between the raters' posteriors (exact for the Gaussian
-    likelihood, else expectation propagation) and the prior's mean and covariance.
+    The model is that of [Yu06]_. Every rater has a latent function of the items, drawn from one
+    Gaussian prior, with thresholds and noise of its own. EM alternates between the raters'
+    posteriors (exact for the Gaussian likelihood, else expectation propagation) and the prior's
+    mean and covariance.
 
     Parameters
     ----------

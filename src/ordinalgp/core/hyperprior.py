@@ -16,7 +16,26 @@ from ordinalgp._typing import POSITIVE, Axes, FloatArray
 
 
 class LogPrior(Protocol):
-    """Everything that a search asks of a prior on hyperparameters."""
+    """Protocol of a prior on hyperparameters: a log density with its gradient.
+
+    Any object with this method can be given as ``hyperprior``.
+
+    Examples
+    --------
+    A prior that keeps the logarithm of every hyperparameter of the kernel near zero:
+
+    >>> import numpy as np
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> class NearOne:
+    ...     def log_density(self, kernel, likelihood):
+    ...         theta = np.concatenate([kernel.theta, np.zeros_like(likelihood.theta)])
+    ...         return -theta @ theta / 2, -theta
+    >>> X = np.linspace(-2, 2, 30)[:, None]
+    >>> y = np.digitize(X[:, 0], [-1, 1])
+    >>> model = OrdinalGPClassifier(hyperprior=NearOne()).fit(X, y)
+    >>> bool(abs(np.log(model.kernel_.length_scale)) < 2)
+    True
+    """
 
     def log_density(self, kernel: Any, likelihood: Any) -> tuple[float, FloatArray]:
         """Log density, and its gradient in [kernel.theta, likelihood.theta]."""

@@ -25,7 +25,15 @@ one year later (25 to 346). It is cut at 100, 150 and 250 into the stages mild (
 
 @dataclass(frozen=True, eq=False)
 class DemoData:
-    """Result of :func:`load_demo`."""
+    """Result of :func:`load_demo`.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import load_demo
+    >>> demo = load_demo()
+    >>> demo.X.shape, demo.categories
+    ((442, 10), ('mild', 'moderate', 'marked', 'severe'))
+    """
 
     X: FloatArray = field(repr=False)
     """measurements, of shape (442, 10)"""

@@ -158,7 +158,9 @@ def make_five_ranks_1d(
 def make_product_ranks(
     n_samples: int = 1000, *, noise: float = 0.5, random_state: Any = None
 ) -> tuple[FloatArray, IntArray]:
-    """Draw points in a square with five ranks of a product, as in section 5.1.1 of [Li18]_.
+    """Draw points in a square with five ranks of a product.
+
+    They are those of section 5.1.1 of [Li18]_.
 
     Points are uniform on the square from 0 to 10, and ``10 (x_1 - 5) (x_2 - 5)`` plus normal noise
     is cut at -60, -9, 15 and 60. The paper prints 0.5 in place of 5, which would give almost all
@@ -193,7 +195,17 @@ def make_product_ranks(
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """Result of :func:`make_ratings`: one rating per row, and the truth behind the ratings."""
+    """Result of :func:`make_ratings`: one rating per row, and the truth behind the ratings.
+
+    Examples
+    --------
+    >>> from ordinalgp.datasets import make_ratings
+    >>> data = make_ratings(n_raters=4, n_items=6, random_state=0)
+    >>> data.utilities.shape
+    (4, 6)
+    >>> len(data.raters) == len(data.items) == len(data.ratings)
+    True
+    """
 
     raters: IntArray = field(repr=False)
     """rater of each rating, of shape (n,)"""

@@ -145,8 +145,7 @@ class Additive(_LengthScales):
     length_scale : float or array of shape (n_features,), default=1.0
         The length scale of every function, or of each feature; about the square root of ``size`` is
         a good start.
-    length_scale_bounds : pair of floats, array of shape (n_features, 2) or "fixed", \
-            default=(1e-5, 1e5)
+    length_scale_bounds : pair of floats, array of pairs or "fixed", default=(1e-5, 1e5)
         Bounds of the search for it; "fixed" keeps it as given.
     size : int, default=1
         Number of neighbouring features in a group; it divides the number of features.
@@ -223,8 +222,7 @@ class Exponential(_LengthScales):
     length_scale : float or array of shape (n_features,), default=1.0
         The sum of differences over which correlation falls to 1/e, or that of each feature; some
         multiple of the number of standardised features is a good start.
-    length_scale_bounds : pair of floats, array of shape (n_features, 2) or "fixed", \
-            default=(1e-5, 1e5)
+    length_scale_bounds : pair of floats, array of pairs or "fixed", default=(1e-5, 1e5)
         Bounds of the search for it; "fixed" keeps it as given.
 
     Examples
@@ -285,8 +283,7 @@ class ARDLinear(_InnerProduct):
     ----------
     relevance : float or array of shape (n_features,), default=1.0
         The weight of each feature; a number is shared by all of them.
-    relevance_bounds : pair of floats, array of shape (n_features, 2) or "fixed", \
-            default=(1e-5, 1e5)
+    relevance_bounds : pair of floats, array of pairs or "fixed", default=(1e-5, 1e5)
         Bounds of the search for the relevance; "fixed" keeps it as given.
 
     References

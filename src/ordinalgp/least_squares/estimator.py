@@ -101,7 +101,7 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         Observed labels, sorted as scikit-learn sorts them.
     n_features_in_ : int
         Number of features seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if the input had them.
 
     Notes

@@ -239,7 +239,19 @@ def make_ordinal_scorer(metric: str, **options: Any) -> "OrdinalScorer":
 
 @dataclass(frozen=True, eq=False)
 class OrdinalScorer:
-    """Scorer for cross-validation and searches; made by :func:`make_ordinal_scorer`."""
+    """Scorer for cross-validation and searches; made by :func:`make_ordinal_scorer`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.metrics import make_ordinal_scorer
+    >>> X = np.linspace(-2, 2, 30)[:, None]
+    >>> y = np.digitize(X[:, 0], [-1, 1])
+    >>> scorer = make_ordinal_scorer("zero_one_error")
+    >>> bool(scorer(OrdinalGPClassifier().fit(X, y), X, y) > -0.1)  # higher is better: negated
+    True
+    """
 
     metric: str
     options: Mapping[str, Any]

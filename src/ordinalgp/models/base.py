@@ -23,8 +23,9 @@ from sklearn.utils.validation import (
 from ordinalgp._typing import LABELS, POSITIVE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.decisions import decide, interval_scores, interval_threshold, intervals
 from ordinalgp.kernels.feature_share import feature_groups
-from ordinalgp.models.effects import Effects
+from ordinalgp.models.effects import DRAWS, Effects, LevelEffects, level_effects
 from ordinalgp.persistence import save, saved_as
+from ordinalgp.runtime.threads import manage, managed
 from ordinalgp.validation.labels import (
     Levels,
     class_positions,
@@ -130,6 +131,7 @@ class Fitted:
     """for calibrated intervals, where the model has leave-one-out probabilities"""
 
 
+@manage
 class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base class: validates inputs, encodes ordered labels, predicts and scores.
 
@@ -142,6 +144,11 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _result: Fitted
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Manage the threads of the methods that a subclass defines."""
+        super().__init_subclass__(**kwargs)
+        manage(cls)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -250,7 +257,7 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
         X = self._check_inputs(X, reset=False)
         labels = column_or_1d(np.asarray(y), warn=True)
         # Together with all known levels, since the labels may all be of one level.
-        known = self.categories_.astype(object if labels.dtype == object else None, copy=False)
+        known = self.categories_.astype(object) if labels.dtype == object else self.categories_
         levels = encode_levels(np.concatenate([labels, known]), self.categories_)
         codes = levels.codes[: len(labels)]
         check_consistent_length(X, codes)
@@ -353,6 +360,7 @@ class OrdinalClassifier(LevelClassifier):
         check_decision(self.decision, n_levels)
 
     @available_if(lambda self: self._has_latent)
+    @managed
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
@@ -420,6 +428,7 @@ class OrdinalClassifier(LevelClassifier):
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
 
     @available_if(lambda self: self._has_left_out)
+    @managed
     def loo_proba(self) -> FloatArray:
         """Leave-one-out probabilities of the training rows, without refitting.
 
@@ -437,6 +446,7 @@ class OrdinalClassifier(LevelClassifier):
         return in_class_order(proba, self.categories_, self.classes_)
 
     @available_if(lambda self: _may_have(self, "probability_draws"))
+    @managed
     def sample_proba(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw probabilities of the levels from the posterior, jointly over rows.
 
@@ -462,37 +472,58 @@ class OrdinalClassifier(LevelClassifier):
         X, rng = self._check_inputs(X, reset=False), check_random_state(random_state)
         return np.asarray(self._result.model.probability_draws(X, n_samples, rng))
 
-    @available_if(lambda self: _may_have(self, "effects"))
-    def effects(self, X: Any, *, groups: Mapping[str, Sequence[int]] | None = None) -> Effects:
-        """Posterior of each feature's own function, for kernels with an additive part.
+    @available_if(lambda self: _may_have(self, "effects") or _may_have(self, "probability_draws"))
+    @managed
+    def effects(
+        self, X: Any, *, groups: Mapping[str, Sequence[int]] | None = None
+    ) -> Effects | LevelEffects:
+        """Effect of each feature: its own latent function, or average probabilities along it.
 
-        ``Additive``, ``ARDLinear`` and ``DotProduct`` kernels are sums over features; so is the
-        latent function, or a part of it. Each function is centred: it has mean zero over the
-        training rows, or over the inducing points of a model that has them. Its standard
-        deviation is that of the centred function.
+        Kernels with a part that is a sum over features (``Additive``, ``ARDLinear`` and
+        ``DotProduct``) give each feature a function of its own. Each function is centred: it has
+        mean zero over the training rows, or over the inducing points of a model that has them.
+
+        Mixtures and sequential models have no single latent scale. There, the feature is set to
+        the value of a row in all rows of ``X``, and the probabilities of the levels are averaged
+        over at most 100 of them (partial dependence). Features with more than 40 different values
+        are interpolated between 40 quantiles.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows at whose values the functions are evaluated.
+            Rows at whose values the effects are evaluated.
         groups : mapping from str to sequences of int, default=None
-            Features whose functions are added, by the name of their sum; for example the 0/1
+            Features whose effects are those of one column, by its name; for example the 0/1
             features of a nominal column. None has each feature by itself; features that share a
             function (``PerColumn``) together. One of these in a group stands for all of them.
 
         Returns
         -------
-        Effects
-            ``mean`` and ``std`` of shape (n_samples, n_features), or one column per group,
-            ``constant`` and ``feature_names``.
+        Effects or LevelEffects
+            ``Effects`` has ``mean`` and ``std`` of shape (n_samples, n_features), or one column
+            per group, ``constant`` and ``feature_names``. ``LevelEffects`` has ``mean`` and
+            ``std`` of shape (n_samples, n_features, n_categories), ``size`` and
+            ``feature_names``.
         """
         check_is_fitted(self)
         X = self._check_inputs(X, reset=False)
+        model = self._result.model
         if groups is None:
             names = getattr(self, "feature_names_in_", [f"feature {i}" for i in range(X.shape[1])])
-            shared = feature_groups(self._result.model.kernel, X.shape[1])
+            shared = [[at] for at in range(X.shape[1])]
+            if hasattr(model, "effects"):
+                shared = feature_groups(model.kernel, X.shape[1])
             groups = {" + ".join(str(names[at]) for at in group): group for group in shared}
-        found: Effects = self._result.model.effects(X, groups)
+        found: Effects | LevelEffects
+        if hasattr(model, "effects"):
+            found = model.effects(X, groups)
+        else:
+            found = level_effects(
+                self.category_proba,
+                lambda rows: self.sample_proba(rows, DRAWS, random_state=0),
+                X,
+                groups,
+            )
         return found
 
     def _predicted_ranks(self, X: Any) -> IntArray:

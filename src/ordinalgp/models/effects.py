@@ -1,6 +1,6 @@
-"""Effects of features: the posterior of the functions that an additive kernel adds up."""
+"""Effects of features: the functions that an additive kernel adds up, or average probabilities."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,11 @@ from ordinalgp.core.posterior import Moments
 from ordinalgp.kernels.feature_share import Features, FeatureShare, feature_shares
 
 _BLOCK = 2**22  # covariances computed at a time: 32 MB
+_AVERAGED = 100  # rows over which probabilities are averaged
+DRAWS = 200  # of the posterior, for standard deviations of averages
+_GRID = 40  # values of a number at which averages are computed; interpolated between them
+
+Probabilities = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,3 +107,61 @@ def _moments(model: Any, share: FeatureShare, X: FloatArray, reference: Referenc
     found = [model.posterior.predict(*covariances) for covariances in blocks]
     mean, var = ([getattr(part, name) for part in found] for name in ("mean", "var"))
     return Moments(np.concatenate([np.empty(0), *mean]), np.concatenate([np.empty(0), *var]))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelEffects:
+    """Average probabilities of the levels along each feature (partial dependence).
+
+    For models without a single latent scale: the feature is set to the row's value in all rows,
+    and the probabilities of the levels are averaged over them.
+    """
+
+    mean: FloatArray
+    """average probabilities, (n_samples, n_features, n_categories)"""
+    std: FloatArray
+    """posterior standard deviation of the averages, of the shape of ``mean``"""
+    feature_names: list[str]
+
+    @property
+    def size(self) -> FloatArray:
+        """Share of probability that each feature moves between levels, (n_features,).
+
+        Half the sum of absolute differences to the average over the rows, averaged over them.
+        """
+        moved = np.abs(self.mean - self.mean.mean(axis=0)).sum(axis=2) / 2
+        return np.asarray(moved.mean(axis=0))
+
+
+def level_effects(
+    predict: Probabilities, draw: Probabilities, X: FloatArray, groups: Mapping[str, Sequence[int]]
+) -> LevelEffects:
+    """Average probabilities along groups of features, over the rows of X.
+
+    ``predict`` has probabilities of rows, (n, r), and ``draw`` draws them jointly, (s, n, r).
+    """
+    spaced = np.linspace(0, len(X) - 1, min(len(X), _AVERAGED)).round().astype(np.intp)
+    found = [_average(predict, draw, X, X[spaced], list(group)) for group in groups.values()]
+    mean, std = (np.stack([each[k] for each in found], axis=1) for k in (0, 1))
+    return LevelEffects(mean, std, list(groups))
+
+
+def _average(
+    predict: Probabilities, draw: Probabilities, X: FloatArray, rows: FloatArray, group: list[int]
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of the averages at the values of a group in each row of X."""
+    values, place = np.unique(X[:, group], axis=0, return_inverse=True)
+    grid = values
+    if len(group) == 1 and len(values) > _GRID:
+        grid = np.unique(np.quantile(X[:, group], np.linspace(0, 1, _GRID), axis=0), axis=0)
+    curves = []
+    for value in grid:
+        varied = rows.copy()
+        varied[:, group] = value
+        curves.append((predict(varied).mean(axis=0), draw(varied).mean(axis=1).std(axis=0)))
+    both = np.moveaxis(np.array(curves), 1, 0)
+    if len(grid) < len(values):
+        at = grid[:, 0]
+        both = np.array([[np.interp(values[:, 0], at, c) for c in part.T] for part in both])
+        both = np.moveaxis(both, 1, 2)
+    return both[0][place.ravel()], both[1][place.ravel()]

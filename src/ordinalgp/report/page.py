@@ -53,6 +53,16 @@ def report_html(model: TableModel) -> str:
     -------
     str
         HTML with all plots inside.
+
+    Examples
+    --------
+    >>> from ordinalgp.report import report_html
+    >>> from ordinalgp.tables import TableModel
+    >>> table = {"hours": [1, 2, 3, 5, None, 8], "tutor": ["no", "no", "yes", "no", "yes", "yes"]}
+    >>> grades = ["poor", "poor", "fair", "fair", "good", "good"]
+    >>> model = TableModel(kernel="rbf", categories=["poor", "fair", "good"]).fit(table, grades)
+    >>> report_html(model).startswith("<!doctype html>")
+    True
     """
     jinja2 = import_extra("jinja2", "Reports need", "report")
     environment = jinja2.Environment(
@@ -84,6 +94,20 @@ def write_report(model: TableModel, path: str | PathLike[str]) -> None:
         A fitted model.
     path : str or path-like
         File to write, for example "report.html".
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from ordinalgp.report import write_report
+    >>> from ordinalgp.tables import TableModel
+    >>> table = {"hours": [1, 2, 3, 5, None, 8], "tutor": ["no", "no", "yes", "no", "yes", "yes"]}
+    >>> grades = ["poor", "poor", "fair", "fair", "good", "good"]
+    >>> model = TableModel(kernel="rbf", categories=["poor", "fair", "good"]).fit(table, grades)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_report(model, Path(folder) / "report.html")
+    ...     (Path(folder) / "report.html").stat().st_size > 10_000
+    True
     """
     page = report_html(model).encode("utf-8")
     with whole_file(path) as file:

@@ -37,7 +37,7 @@ def whole_file(path: AnyPath) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         if target.exists():
             shutil.copymode(target, draft)
-        os.replace(draft, target)
+        _replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
 
@@ -117,7 +117,9 @@ def _open_stream(path: AnyPath) -> int | None:
     """The standard output or error if ``path`` leads there, which may be a file of the shell."""
     for stream in (1, 2):
         with suppress(OSError):
-            if os.path.samestat(os.stat(path), os.fstat(stream)):
+            found = os.fstat(stream)
+            # Windows numbers no pipes and consoles, so that zeros would all look the same.
+            if found.st_ino and os.path.samestat(os.stat(path), found):
                 return stream
     return None
 
@@ -128,6 +130,17 @@ def _pour(file: BinaryIO, path: AnyPath) -> None:
     sys.stdout.flush()
     with open(path if stream is None else os.dup(stream), "wb") as target:
         shutil.copyfileobj(file, target)
+
+
+def _replace(draft: Path, target: Path) -> None:
+    """Put the draft in the place of ``target``; on Windows this fails while another has it open."""
+    try:
+        os.replace(draft, target)
+    except PermissionError as error:
+        raise PermissionError(
+            f"{str(target)!r} cannot be replaced: {error.strerror}. If another program has it "
+            "open, close it there, or choose another name."
+        ) from error
 
 
 def _draft(target: Path) -> Path:

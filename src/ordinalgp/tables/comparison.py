@@ -356,7 +356,18 @@ class ComparisonPlan:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Scores of several models on the same held-out rows."""
+    """Scores of several models on the same held-out rows; the result of :func:`compare`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.tables import compare
+    >>> x = np.linspace(-2, 2, 60)
+    >>> grades = np.digitize(x, [-0.7, 0.7])
+    >>> result = compare({"x": x}, grades, models=["gp", "frequencies"], cv=3)
+    >>> [row["name"] for row in result.table()]  # the best first
+    ['Gaussian process', 'level frequencies']
+    """
 
     categories: NDArray[Any]
     """levels in rank order"""

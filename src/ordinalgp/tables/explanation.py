@@ -121,7 +121,18 @@ class Explanations:
 
     Arrays have one place per row, then one per column in the order of ``columns``. The expected
     level is the mean of the levels if these are consecutive whole numbers; else of their ranks
-    from 1.
+    from 1. It is the result of :func:`explain`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.tables import TableModel, explain
+    >>> rng = np.random.default_rng(0)
+    >>> table = {"hours": rng.normal(size=60), "noise": rng.normal(size=60)}
+    >>> model = TableModel(kernel="rbf").fit(table, np.digitize(table["hours"], [-0.5, 0.5]))
+    >>> found = explain(model, {"hours": [2.0], "noise": [0.0]})
+    >>> found.rows[0].columns[0].column  # the column that moves this row most
+    'hours'
     """
 
     columns: tuple[str, ...]

@@ -19,7 +19,7 @@ from ordinalgp.kernels import Additive, ARDLinear, Exponential
 from ordinalgp.kernels.per_column import per_column
 from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.default_kernel import gaussian_kernel
-from ordinalgp.models.effects import Effects
+from ordinalgp.models.effects import Effects, LevelEffects
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.stacking import StackedOrdinalGP
@@ -148,7 +148,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Observed levels, sorted as scikit-learn sorts them.
     n_features_in_ : int
         Number of columns seen during fit.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns, if they had any.
     likelihood_ : likelihood
         Ordinal likelihood with the learned parameters, for a classifier with a latent function.
@@ -629,8 +629,11 @@ class TableModel(ClassifierMixin, BaseEstimator):
         return self.classifier_.latent_mean_and_variance(features)
 
     @available_if(lambda self: hasattr(self.classifier_, "effects"))
-    def effects(self, X: Any) -> Effects:
-        """Posterior of each column's own function, for kernels with an additive part.
+    def effects(self, X: Any) -> Effects | LevelEffects:
+        """Effect of each column: its own latent function, or average probabilities along it.
+
+        The classifier's ``effects``, with the features of a column together. A single model with
+        an additive kernel has functions, mixtures and sequential models have probabilities.
 
         Parameters
         ----------
@@ -639,11 +642,13 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        Effects
-            One column of ``mean`` and ``std`` per column of the table: the sum over its features.
+        Effects or LevelEffects
+            One column of ``mean`` and ``std`` per column of the table.
         """
         features = self.encode(X)
-        found: Effects = self.classifier_.effects(features, groups=self.encoder_.groups)
+        found: Effects | LevelEffects = self.classifier_.effects(
+            features, groups=self.encoder_.groups
+        )
         return found
 
     def save(self, path: str | PathLike[str]) -> None:

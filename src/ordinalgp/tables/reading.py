@@ -10,7 +10,19 @@ from ordinalgp.persistence import saved_as
 @saved_as("reading.table")
 @dataclass(frozen=True)
 class Reading:
-    """Conventions that a model keeps of its training file."""
+    """Conventions that a model keeps of its training file.
+
+    Examples
+    --------
+    >>> from ordinalgp.tables import Reading, TableModel
+    >>> reading = Reading(missing=("none", "-9"))
+    >>> table = {"hours": ["1", "2", "-9", "5", "none", "8"]}
+    >>> grades = ["poor", "poor", "fair", "fair", "good", "good"]
+    >>> categories = ["poor", "fair", "good"]
+    >>> model = TableModel(kernel="rbf", categories=categories, reading=reading)
+    >>> model.fit(table, grades).encoder_.features
+    ['hours', 'hours missing']
+    """
 
     missing: tuple[str, ...] = ()
     """words for a missing value, beside the usual ones"""
