@@ -110,6 +110,15 @@ def test_both_directions_as_json(run):
     assert json.loads(run("--kernel", "additive", "--json")[1])["monotone"] is None
 
 
+def test_a_column_with_a_direction_is_a_feature_even_if_it_numbers_the_rows(run, tmp_path):
+    columns, y = trial()
+    table = columns | {"week": list(range(1, len(y) + 1)), "outcome": y.tolist()}
+    write_csv(tmp_path / "trial.csv", table)
+    code, out, err = run("--increasing", "week", "--folds", "0")
+    assert (code, "week" in out, "left out" in err) == (0, True, False)
+    assert "Column week numbers the rows: left out" in run("--kernel", "rbf", "--folds", "0")[2]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

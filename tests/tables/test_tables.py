@@ -17,6 +17,7 @@ from tests.table_cases import LEVELS, encoded, school, write_csv
 
 import ordinalgp
 from ordinalgp import OrdinalGPClassifier
+from ordinalgp.persistence import archive
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import MISSING, BadInput, Table, number
 from ordinalgp.tables.encoding import learn, parse_columns, read_target
@@ -303,6 +304,21 @@ def test_a_saved_model_is_the_same_model(fitted, tmp_path):
     assert repr(again.get_params()) == repr(model.get_params())
     again.save(tmp_path / "n.ogp")
     assert (tmp_path / "m.ogp").read_bytes() == (tmp_path / "n.ogp").read_bytes()
+
+
+def test_fifty_thousand_columns_fit_into_a_file(tmp_path):
+    """Each has at most its share of the bytes and values that model.json may have."""
+    n = 4000
+    X = np.random.default_rng(0).normal(size=(10, n))
+    model = TableModel(OrdinalGPClassifier(optimizer=None), kernel="rbf", folds=2)
+    model.fit({f"gene {k}": column for k, column in enumerate(X.T)}, np.arange(10) % 2)
+    model.save(tmp_path / "wide.ogp")
+    with zipfile.ZipFile(tmp_path / "wide.ogp") as file:
+        text = file.read("model.json")
+    assert len(text) / n < archive._LARGEST_DOCUMENT / 50_000
+    assert sum(map(text.count, (b",", b"[", b"{"))) / n < archive._MOST_VALUES / 50_000
+    again = ordinalgp.load(tmp_path / "wide.ogp")
+    assert_array_equal(again.importance_.mean, model.importance_.mean)
 
 
 def test_leave_one_out_is_in_rank_order_with_all_levels(fitted):

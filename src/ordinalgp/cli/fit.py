@@ -127,6 +127,7 @@ def fit(
     check_output(output, [table])
     if checkpoint is not None:
         check_folder(checkpoint)
+    monotone = _directions(common.words(increasing), common.words(decreasing))
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
         target,
@@ -137,11 +138,11 @@ def fit(
         cut,
         read_borders(cut_at, cut, categories),
         groups=groups,
+        monotone=tuple(monotone),
     )
     if folds < 0 or folds == 1:
         raise BadInput(f"--folds must be 0 or at least 2, but is {folds}.")
     batches = context.obj if isinstance(context.obj, BatchSettings) else BatchSettings()
-    monotone = _directions(common.words(increasing), common.words(decreasing))
     if monotone:
         model, kernel = _for_monotone(model, kernel)
         if batches.is_large(table):

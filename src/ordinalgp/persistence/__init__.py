@@ -24,6 +24,7 @@ from ordinalgp.runtime.threads import managed
 __all__ = ["load", "save", "saved_as"]
 
 FORMAT, SCHEMA = "ordinalgp-model", 2
+_INDENTED = 2**20  # characters of a document up to which it is easy to read
 
 
 def save(estimator: Any, path: str | PathLike[str]) -> None:
@@ -40,10 +41,18 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
         "library": import_module("ordinalgp").__version__,
         **encoder.estimator(estimator, ""),
     }
-    members = {"model.json": json.dumps(document, indent=1, allow_nan=False).encode()}
+    members = {"model.json": _as_text(document).encode()}
     members |= {f"arrays/{key}.npy": npy_bytes(array) for key, array in encoder.arrays.items()}
     with whole_file(path) as file:
         write_zip(file, members)
+
+
+def _as_text(document: dict[str, Any]) -> str:
+    """A document as JSON; a large one without blanks, which are a third of it."""
+    text = json.dumps(document, indent=1, allow_nan=False)
+    if len(text) <= _INDENTED:
+        return text
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 @managed

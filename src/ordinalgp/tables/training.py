@@ -75,6 +75,8 @@ class Source:
     """borders at which the target is cut"""
     groups: str | None = field(default=None, kw_only=True)
     """column that says which rows belong together; not a feature"""
+    monotone: tuple[str, ...] = field(default=(), kw_only=True)
+    """columns with a direction: features, even if they number the rows"""
 
     def read(self) -> tuple["Source", Usable]:
         """Source with known borders, and its parsed features, labels and levels."""
@@ -161,7 +163,7 @@ class Source:
         nominal = [name for name in self.nominal if name in X.columns]
         numeric = [name for name in self.numeric if name in X.columns]
         parsed, bad = encoding.parse_columns(X, nominal, numeric)
-        parsed = without_counters(parsed, self.numeric)
+        parsed = without_counters(parsed, (*self.numeric, *self.monotone))
         if not parsed.columns:
             raise BadInput(
                 f"No column beside the target {self.target} can be used.\n"
