@@ -254,7 +254,7 @@ def test_infinite_numbers_are_named():
         table = as_table({"x": column})
         _, bad = parse_columns(table)
         assert [cell.column for cell in bad] == ["x"] * sum(v == np.inf for v in column)
-        assert "'inf' is not finite" in str(bad[0])
+        assert "'inf' is not finite (if it means a gap, use None in place of 'inf')" in str(bad[0])
         # As names they are fine.
         assert parse_columns(table, nominal=["x"])[0].columns["x"][1] == "inf"
 

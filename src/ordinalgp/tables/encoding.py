@@ -20,8 +20,9 @@ the same row twice, to the last digit, and rows of weight zero have none.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -486,7 +487,7 @@ def parse_columns(
         by_look = cells.dtype != object or wrong.sum() < present.sum() / 2
         if name in numeric or by_look:
             columns[name] = values
-            bad += table.bad_cells(name, wrong, _not_a_number(table.advice.nominal(name)))
+            bad += table.bad_cells(name, wrong, partial(_not_a_number, table.advice, name))
         elif 2 * dates(cells[present])[1].sum() < present.sum():
             columns[name], wrong = dates(cells)
             bad += table.bad_cells(name, wrong, DateColumn.reason)
@@ -554,8 +555,11 @@ def weighted_median(values: FloatArray, weights: FloatArray) -> float:
     return low if low == high else low / 2 + high / 2  # their sum may be infinite
 
 
-def _not_a_number(advice: str) -> Callable[[Any], str]:
-    return lambda value: f"{NumberColumn.reason(value)} (or use {advice})"
+def _not_a_number(advice: Advice, name: str, value: Any) -> str:
+    reason = NumberColumn.reason(value)
+    if reason.endswith("finite"):
+        return f"{reason} (if it means a gap, use {advice.missing(str(value))})"
+    return f"{reason} (or use {advice.nominal(name)})"
 
 
 def read_target(
