@@ -41,12 +41,13 @@ from papers.data import (
 )
 from papers.models import MODELS, Model, find_models
 
-try:
+if sys.platform == "win32":
+    import msvcrt
+else:
     import fcntl
-except ImportError:  # not on Windows: there two runs of one file are not told apart
-    fcntl = None  # type: ignore[assignment]
 
 Record = dict[str, Any]
+_LOCKED_BYTE = 2**30
 
 # The sets of Tables 2 and 3 of Chu and Ghahramani (2005), in the order of their tables, which is
 # also the order of size, with the number of training rows.
@@ -478,13 +479,21 @@ def open_results(path: Path) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True)
     results: Any = open(path, "ab", buffering=0)  # noqa: SIM115, the caller closes
     try:
-        if fcntl is not None:
-            fcntl.flock(results, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        _lock(results)
+    except (BlockingIOError, PermissionError):
         results.close()
         raise ValueError(f"Another run writes to {path}. Wait, or name another output.") from None
     results.truncate(path.read_bytes().rfind(b"\n") + 1)
     return results
+
+
+def _lock(file: Any) -> None:
+    """Lock an open file until it is closed; raise if another run has locked it."""
+    if sys.platform == "win32":  # which locks bytes: one beyond the end, so that all can be read
+        file.seek(_LOCKED_BYTE)
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def version_stamp() -> Record:

@@ -26,7 +26,9 @@ def person(rng):
 
 
 def answer(pairs, utility, rng):
-    difference = utility[pairs[:, 0]] - utility[pairs[:, 1]] + 0.3 * rng.normal(size=len(pairs))
+    difference = (
+        utility[pairs[:, 0]] - utility[pairs[:, 1]] + 0.3 * rng.normal(size=len(pairs))
+    )
     return np.where(difference > 0, 1, -1)
 
 
@@ -68,7 +70,10 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1.2, 1]
 )
 asked = BATCH * np.arange(1, ROUNDS + 1)
-for name, ask, color in [("suggest_pairs", informative, "C0"), ("random pairs", random, "C1")]:
+for name, ask, color in [
+    ("suggest_pairs", informative, "C0"),
+    ("random pairs", random, "C1"),
+]:
     runs = [learn(ask, seed) for seed in range(6)]
     scores = np.array([run[0] for run in runs])
     mean, error = scores.mean(axis=0), scores.std(axis=0, ddof=1) / np.sqrt(len(scores))
@@ -82,7 +87,13 @@ left.legend(loc="lower right")
 
 # The questions asked of the first person
 right.plot(*X[pairs].transpose(2, 1, 0), color="C3", lw=0.7, alpha=0.6)
-dots = right.scatter(*X.T, c=utility, s=60, cmap="viridis", edgecolors="black", zorder=3)
+dots = right.scatter(
+    *X.T, c=utility, s=60, cmap="viridis", edgecolors="black", zorder=3
+)
 figure.colorbar(dots, ax=right, label="true utility")
-right.set(xlabel="first feature", ylabel="second feature", title="Questions to the first person")
+right.set(
+    xlabel="first feature",
+    ylabel="second feature",
+    title="Questions to the first person",
+)
 plt.show()

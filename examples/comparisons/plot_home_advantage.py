@@ -42,7 +42,9 @@ for bias in ("none", "learned"):
     utility, variance = model.latent_mean_and_variance(teams)
     found[bias] = (utility - utility.mean()) / unit, np.sqrt(variance) / unit
     models[bias] = model
-    print(f"position_bias={bias!r:10} log evidence {model.log_marginal_likelihood_value_:.1f}")
+    print(
+        f"position_bias={bias!r:10} log evidence {model.log_marginal_likelihood_value_:.1f}"
+    )
 learned = models["learned"].position_bias_ / (np.sqrt(2) * models["learned"].noise_)
 print(f"learned advantage {learned:.2f}, true advantage {advantage}")
 
@@ -61,9 +63,14 @@ for ax, (bias, (mean, sd)) in zip(axes, found.items(), strict=True):
         (slice(0, 5), "C1", "^", "mostly at home"),
         (slice(5, 10), "C0", "o", "mostly away"),
     ]:
-        ax.errorbar(true[group], mean[group], sd[group], fmt=marker, color=color, label=label)
+        ax.errorbar(
+            true[group], mean[group], sd[group], fmt=marker, color=color, label=label
+        )
     error = np.sqrt(np.mean((mean - true) ** 2))
-    ax.set(title=f"{titles[bias]}\nroot mean squared error {error:.2f}", xlabel="true strength")
+    ax.set(
+        title=f"{titles[bias]}\nroot mean squared error {error:.2f}",
+        xlabel="true strength",
+    )
 axes[0].set_ylabel("estimated strength")
 axes[0].legend()
 plt.show()

@@ -22,7 +22,10 @@ names = ["Aspen", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Ginkgo", "Hazel"]
 strength = np.array([1.2, 0.9, 0.9, 0.4, 0.0, -0.3, -0.8, 0.7])
 rng = np.random.default_rng(0)
 votes = [tuple(rng.choice(7, 2, replace=False)) for _ in range(500)]
-votes += [(7, rng.integers(7)) if rng.random() < 0.5 else (rng.integers(7), 7) for _ in range(12)]
+votes += [
+    (7, rng.integers(7)) if rng.random() < 0.5 else (rng.integers(7), 7)
+    for _ in range(12)
+]
 left, right = np.array(votes).T
 difference = strength[left] - strength[right] + rng.normal(size=len(votes))
 outcomes = np.where(np.abs(difference) < 0.4, 0, np.sign(difference)).astype(int)
@@ -40,7 +43,9 @@ print(
 # as equal.
 model = PreferenceGP(kernel="independent", random_state=0)
 model.fit(names, [(names[i], names[j]) for i, j in votes], outcomes)
-print(f"ties within {model.margins_[1]:.2f}, noise of a difference {np.sqrt(2) * model.noise_:.2f}")
+print(
+    f"ties within {model.margins_[1]:.2f}, noise of a difference {np.sqrt(2) * model.noise_:.2f}"
+)
 
 # %%
 # The ranking, with its doubts

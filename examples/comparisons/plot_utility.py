@@ -28,7 +28,9 @@ def utility(grams):
 
 pairs = np.array([rng.choice(30, 2, replace=False) for _ in range(40)])
 difference = utility(sugar[pairs[:, 0]]) - utility(sugar[pairs[:, 1]])
-answers = np.array(levels)[np.digitize(difference + 0.3 * rng.normal(size=40), [-0.8, 0, 0.8])]
+answers = np.array(levels)[
+    np.digitize(difference + 0.3 * rng.normal(size=40), [-0.8, 0, 0.8])
+]
 model = PreferenceGP("features", levels=levels).fit(sugar[:, None] / 5, pairs, answers)
 print("margins between the answers:", model.margins_.round(2))
 
@@ -61,9 +63,17 @@ left.legend(loc="upper right")
 side = np.linspace(0, 20, 41)
 one, two = (each.ravel()[:, None] / 5 for each in np.meshgrid(side, side))
 better = model.comparison_proba(one, two)[:, 2:].sum(axis=1).reshape(41, 41)
-shown = right.pcolormesh(side, side, better, cmap="PuOr_r", vmin=0, vmax=1, rasterized=True)
-lines = right.contour(side, side, better, levels=[0.1, 0.5, 0.9], colors="black", linewidths=0.8)
+shown = right.pcolormesh(
+    side, side, better, cmap="PuOr_r", vmin=0, vmax=1, rasterized=True
+)
+lines = right.contour(
+    side, side, better, levels=[0.1, 0.5, 0.9], colors="black", linewidths=0.8
+)
 right.clabel(lines, fmt=lambda p: f"{p:.0%}")
 figure.colorbar(shown, ax=right, label="P(first cup is better)")
-right.set(xlabel="sugar in the first cup (g)", ylabel="sugar in the second cup (g)", aspect="equal")
+right.set(
+    xlabel="sugar in the first cup (g)",
+    ylabel="sugar in the second cup (g)",
+    aspect="equal",
+)
 plt.show()

@@ -15,7 +15,12 @@ kernel of the distance through the globe knows better, and takes twenty lines.
 # the engine uses ``eval_gradient``.
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, Hyperparameter, Kernel, NormalizedKernelMixin
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    Hyperparameter,
+    Kernel,
+    NormalizedKernelMixin,
+)
 
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.metrics import log_score
@@ -60,19 +65,25 @@ rng = np.random.default_rng(0)
 
 
 def draw(n):
-    X = np.column_stack([rng.uniform(-180, 180, n), np.degrees(np.arcsin(rng.uniform(-1, 1, n)))])
+    X = np.column_stack(
+        [rng.uniform(-180, 180, n), np.degrees(np.arcsin(rng.uniform(-1, 1, n)))]
+    )
     return X, np.digitize(climate(X) + 0.25 * rng.normal(size=n), [-1.2, -0.4, 0.4])
 
 
 X, y = draw(200)
 X_new, y_new = draw(4000)
 models = {
-    "kernel of the numbers": OrdinalGPClassifier(RBF([30.0, 30.0], (1.0, 1e3))).fit(X, y),
+    "kernel of the numbers": OrdinalGPClassifier(RBF([30.0, 30.0], (1.0, 1e3))).fit(
+        X, y
+    ),
     "kernel of the globe": OrdinalGPClassifier(Globe()).fit(X, y),
 }
 for name, model in models.items():
     score = log_score(y_new, model.category_proba(X_new), categories=range(4))
-    print(f"{name}: log evidence {model.log_marginal_likelihood_value_:.0f}, log score {score:.3f}")
+    print(
+        f"{name}: log evidence {model.log_marginal_likelihood_value_:.0f}, log score {score:.3f}"
+    )
 
 # %%
 # No seam, no poles
@@ -87,13 +98,25 @@ def around(longitude):
     return longitude % 360 - 180
 
 
-grid = np.column_stack([each.ravel() for each in np.meshgrid(around(shown_at), latitude)])
-pictures = {name: model.category_proba(grid) @ np.arange(4) for name, model in models.items()}
+grid = np.column_stack(
+    [each.ravel() for each in np.meshgrid(around(shown_at), latitude)]
+)
+pictures = {
+    name: model.category_proba(grid) @ np.arange(4) for name, model in models.items()
+}
 pictures["truth"] = np.digitize(climate(grid), [-1.2, -0.4, 0.4])
-edge = np.abs(np.diff(pictures["kernel of the numbers"].reshape(90, 180)[:, 89:91], axis=1)).mean()
-print(f"mean step of the expected level at the date line: {edge:.2f} with the plain kernel")
+edge = np.abs(
+    np.diff(pictures["kernel of the numbers"].reshape(90, 180)[:, 89:91], axis=1)
+).mean()
+print(
+    f"mean step of the expected level at the date line: {edge:.2f} with the plain kernel"
+)
 figure, axes = plt.subplots(
-    1, 3, figsize=(11, 2.7), layout="constrained", subplot_kw={"projection": "mollweide"}
+    1,
+    3,
+    figsize=(11, 2.7),
+    layout="constrained",
+    subplot_kw={"projection": "mollweide"},
 )
 for ax, (name, values) in zip(axes, pictures.items(), strict=True):
     ax.grid(False)

@@ -32,7 +32,9 @@ def distribution(t):
     hazard = np.exp(t)
     density = np.exp(t - hazard)
     second = density * (1 - hazard)
-    return np.array([-np.expm1(-hazard), density, second, second * (1 - hazard) - density * hazard])
+    return np.array(
+        [-np.expm1(-hazard), density, second, second * (1 - hazard) - density * hazard]
+    )
 
 
 class ProportionalHazards(Thresholds):
@@ -43,11 +45,14 @@ class ProportionalHazards(Thresholds):
     def log_expectation(self, y, mean, var):
         u = mean + np.sqrt(var) * NODES[:, None]
         b = np.concatenate([[-np.inf], self.thresholds, [np.inf]])
-        p = distribution((b[y + 1] - u) / self.noise) - distribution((b[y] - u) / self.noise)
+        p = distribution((b[y + 1] - u) / self.noise) - distribution(
+            (b[y] - u) / self.noise
+        )
         p0, p1, p2, p3 = np.einsum("k,dkm->dm", WEIGHTS, p)
         p0 = np.maximum(p0, 1e-300)
         r1, r2, r3 = (
-            sign * each / p0 for sign, each in zip((-1, 1, -1), (p1, p2, p3), strict=True)
+            sign * each / p0
+            for sign, each in zip((-1, 1, -1), (p1, p2, p3), strict=True)
         )
         r1, r2, r3 = r1 / self.noise, r2 / self.noise**2, r3 / self.noise**3
         d2 = np.clip(r2 - r1**2, -0.999 / np.maximum(var, 1e-12), 0.0)  # log-concave
@@ -57,11 +62,16 @@ class ProportionalHazards(Thresholds):
         slopes = []
         for step in 1e-5 * np.eye(len(self.theta)):
             up, down = (
-                self.clone_with_theta(self.theta + sign * step).log_expectation(y, mean, var)
+                self.clone_with_theta(self.theta + sign * step).log_expectation(
+                    y, mean, var
+                )
                 for sign in (1, -1)
             )
             slopes.append(
-                [(getattr(up, d) - getattr(down, d)) / 2e-5 for d in ("value", "d1", "d2")]
+                [
+                    (getattr(up, d) - getattr(down, d)) / 2e-5
+                    for d in ("value", "d1", "d2")
+                ]
             )
         return ThetaDerivatives(*np.array(slopes).transpose(1, 0, 2))
 
@@ -94,7 +104,9 @@ for name, model in models.items():
     model.fit(age, y)
     score = log_score(y_new, model.category_proba(age_new), categories=range(4))
     evidence = model.log_marginal_likelihood_value_
-    print(f"{name:9} log evidence {evidence:.1f} (higher is better), log score {score:.4f} (lower)")
+    print(
+        f"{name:9} log evidence {evidence:.1f} (higher is better), log score {score:.4f} (lower)"
+    )
 
 # %%
 # What it changes
@@ -115,15 +127,28 @@ left.stackplot(
     labels=answers,
 )
 left.plot(grid, reached, color="black", lw=1.5)
-left.set(xlabel="age of the account (years)", ylabel="probability", ylim=(0, 1), xlim=(0, 6))
-left.legend(loc="center left", bbox_to_anchor=(1, 0.5), title="answer\nwithin", reverse=True)
+left.set(
+    xlabel="age of the account (years)", ylabel="probability", ylim=(0, 1), xlim=(0, 6)
+)
+left.legend(
+    loc="center left", bbox_to_anchor=(1, 0.5), title="answer\nwithin", reverse=True
+)
 plt.style.use("tableau-colorblind10")
 for (name, model), color, dash in zip(
     models.items(), ("C1", "C3", "C0"), ("--", ":", "-"), strict=True
 ):
     error = np.abs(model.category_proba(grid[:, None]) - truth).mean(axis=1)
-    right.plot(grid, error, color=color, ls=dash, lw=2, label=f"{name} (mean {error.mean():.3f})")
-right.set(xlabel="age of the account (years)", ylabel="mean absolute error of probabilities")
+    right.plot(
+        grid,
+        error,
+        color=color,
+        ls=dash,
+        lw=2,
+        label=f"{name} (mean {error.mean():.3f})",
+    )
+right.set(
+    xlabel="age of the account (years)", ylabel="mean absolute error of probabilities"
+)
 right.set_ylim(0, 0.085)
 right.legend(loc="upper right")
 plt.show()

@@ -30,7 +30,9 @@ kernel = RBF(1.0, "fixed")
 def box(K, levels, noise):
     ends = np.concatenate([[-np.inf], thresholds, [np.inf]])
     low, high = ends[levels], ends[np.asarray(levels) + 1]
-    normal = multivariate_normal(np.zeros(len(K)), K + noise**2 * np.eye(len(K)), seed=0)
+    normal = multivariate_normal(
+        np.zeros(len(K)), K + noise**2 * np.eye(len(K)), seed=0
+    )
     return normal.cdf(high, lower_limit=low)
 
 
@@ -44,11 +46,15 @@ def approximate(inference, noise):
 noises = np.geomspace(0.15, 3, 14)
 exact = np.log([box(kernel(x), y, noise) for noise in noises])
 evidence = {
-    name: np.array([approximate(name, noise).log_marginal_likelihood_value_ for noise in noises])
+    name: np.array(
+        [approximate(name, noise).log_marginal_likelihood_value_ for noise in noises]
+    )
     for name in ("ep", "laplace")
 }
 for name, values in evidence.items():
-    print(f"{name:8} largest error of the log evidence: {np.abs(values - exact).max():.3f}")
+    print(
+        f"{name:8} largest error of the log evidence: {np.abs(values - exact).max():.3f}"
+    )
 
 # %%
 # The exact predictions
@@ -79,7 +85,9 @@ for name, p in found.items():
 # probabilities against the exact ones, with the same hyperparameters.
 plt.style.use("tableau-colorblind10")
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")
-left.plot(noises, exact, color="C3", lw=5, alpha=0.35, label="exact (box under a normal)")
+left.plot(
+    noises, exact, color="C3", lw=5, alpha=0.35, label="exact (box under a normal)"
+)
 left.plot(noises, evidence["ep"], "o", color="C0", label="EP")
 left.plot(noises, evidence["laplace"], "^", color="C1", label="Laplace")
 left.set(xscale="log", xlabel="noise", ylabel="log evidence of eight labels")

@@ -40,7 +40,9 @@ model = make_pipeline(StandardScaler(), OrdinalGPClassifier(categories=grades))
 model.fit(X_train, y_train)
 predicted = model.predict(X_test)
 print(f"right level: {np.mean(predicted == y_test):.0%} of {len(y_test)} new wines")
-print(f"mean distance: {mean_absolute_error(y_test, predicted, categories=grades):.2f} levels")
+print(
+    f"mean distance: {mean_absolute_error(y_test, predicted, categories=grades):.2f} levels"
+)
 
 # %%
 # Two measurements, and all twelve
@@ -50,7 +52,9 @@ print(f"mean distance: {mean_absolute_error(y_test, predicted, categories=grades
 # counts the predictions of the model with all twelve measurements for the wines that it has not
 # seen. Nearly all mistakes are off by one level.
 two = [names.index("color_intensity"), names.index("proline")]
-small = make_pipeline(StandardScaler(), OrdinalGPClassifier(categories=grades)).fit(X[:, two], y)
+small = make_pipeline(StandardScaler(), OrdinalGPClassifier(categories=grades)).fit(
+    X[:, two], y
+)
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(10, 4.4), layout="constrained", width_ratios=[1.25, 1]
 )

@@ -34,7 +34,11 @@ models = {
 folds = StratifiedKFold(10, shuffle=True, random_state=0)
 held_out = {
     name: cross_val_predict(
-        make_pipeline(StandardScaler(), model), demo.X, rank, cv=folds, method="predict_proba"
+        make_pipeline(StandardScaler(), model),
+        demo.X,
+        rank,
+        cv=folds,
+        method="predict_proba",
     )
     for name, model in models.items()
 }
@@ -50,7 +54,9 @@ for ax, (name, probabilities) in zip(axes, held_out.items(), strict=True):
     CalibrationDisplay.from_predictions(demo.y, probabilities, demo.categories, ax=ax)
     score = log_score(rank, probabilities)
     ranked = ranked_probability_score(rank, probabilities)
-    ax.set_title(f"{name}\nlog score {score:.2f}, ranked probability score {ranked:.3f}")
+    ax.set_title(
+        f"{name}\nlog score {score:.2f}, ranked probability score {ranked:.3f}"
+    )
 plt.show()
 
 # %%

@@ -20,12 +20,18 @@ from sklearn.preprocessing import StandardScaler
 
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.datasets import load_demo
-from ordinalgp.metrics import macro_mean_absolute_error, mean_absolute_error, zero_one_error
+from ordinalgp.metrics import (
+    macro_mean_absolute_error,
+    mean_absolute_error,
+    zero_one_error,
+)
 from ordinalgp.plots import ConfusionDisplay
 
 demo = load_demo()
 Z = StandardScaler().fit_transform(demo.X)
-Z, Z_new, y, y_new = train_test_split(Z, demo.y, test_size=0.5, stratify=demo.y, random_state=0)
+Z, Z_new, y, y_new = train_test_split(
+    Z, demo.y, test_size=0.5, stratify=demo.y, random_state=0
+)
 model = OrdinalGPClassifier(categories=demo.categories).fit(Z, y)
 
 true, predicted = np.indices((4, 4))

@@ -26,11 +26,15 @@ X, y, truth = make_additive_ranks(300, random_state=0)
 model = OrdinalGPClassifier(Additive()).fit(X, y)
 names = ["wave", "line", "valley", "nothing"]
 display = EffectDisplay.from_estimator(model, X, feature_names=names, n_cols=2)
-unit = model.noise_ / 0.5  # the model's scale has a unit of its own; the generator's noise is 0.5
+unit = (
+    model.noise_ / 0.5
+)  # the model's scale has a unit of its own; the generator's noise is 0.5
 for ax, panel in zip(display.axes_, display.panels, strict=True):
     at = names.index(panel.axis.name)
     order = np.argsort(X[:, at])
-    (line,) = ax.plot(X[order, at], unit * truth[order, at], color="tab:red", ls=":", lw=2.5)
+    (line,) = ax.plot(
+        X[order, at], unit * truth[order, at], color="tab:red", ls=":", lw=2.5
+    )
 display.axes_[0].legend([line], ["truth"], loc="upper left")
 plt.show()
 
@@ -45,7 +49,11 @@ patients = make_pipeline(
     StandardScaler(), OrdinalGPClassifier(Additive(), categories=demo.categories)
 ).fit(demo.X, demo.y)
 EffectDisplay.from_estimator(
-    patients, demo.X, feature_names=demo.feature_names, max_features=6, max_rows=len(demo.X)
+    patients,
+    demo.X,
+    feature_names=demo.feature_names,
+    max_features=6,
+    max_rows=len(demo.X),
 )
 plt.show()
 

@@ -21,7 +21,9 @@ from ordinalgp.plots import PosteriorDisplay
 
 rng = np.random.default_rng(0)
 x = np.concatenate([rng.uniform(-3, -1, 60), rng.uniform(1, 3, 60)])[:, None]
-y = np.digitize(0.5 * x[:, 0] + 0.6 * np.sin(4 * x[:, 0]) + 0.2 * rng.normal(size=120), [-0.7, 0.7])
+y = np.digitize(
+    0.5 * x[:, 0] + 0.6 * np.sin(4 * x[:, 0]) + 0.2 * rng.normal(size=120), [-0.7, 0.7]
+)
 gp = OrdinalGPClassifier().fit(x, y)
 linear = LogisticRegression().fit(x, y)
 
@@ -37,7 +39,9 @@ figure, axes = plt.subplots(
     3, 1, figsize=(9, 9), layout="constrained", sharex=True, height_ratios=[1.4, 1, 1]
 )
 PosteriorDisplay.from_estimator(gp, wide, feature_names=["input"], ax=axes[0])
-axes[0].plot(x[:, 0], np.full(len(x), axes[0].get_ylim()[0] + 0.1), "|", color="black", ms=10)
+axes[0].plot(
+    x[:, 0], np.full(len(x), axes[0].get_ylim()[0] + 0.1), "|", color="black", ms=10
+)
 axes[0].set(title="Latent function of the Gaussian process; ticks are rows", xlabel="")
 
 colors = plt.get_cmap("viridis")([0.05, 0.5, 0.95])
@@ -46,7 +50,11 @@ for ax, (name, model) in zip(axes[1:], models.items(), strict=True):
     ax.stackplot(wide[:, 0], model.predict_proba(wide).T, colors=colors, alpha=0.55)
     ax.axvspan(-3, -1, ymax=0.05, color="black")
     ax.axvspan(1, 3, ymax=0.05, color="black")
-    ax.set(title=f"{name}; black bars: where the rows are", ylim=(0, 1), ylabel="probability")
+    ax.set(
+        title=f"{name}; black bars: where the rows are",
+        ylim=(0, 1),
+        ylabel="probability",
+    )
 axes[2].legend(["level 0", "level 1", "level 2"], loc="upper left")
 axes[2].set(xlabel="input", xlim=(-8, 8))
 plt.show()

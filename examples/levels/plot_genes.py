@@ -68,7 +68,9 @@ for ax, name in zip(axes, list(models)[1:], strict=False):
     colors = ["#D55E00" if gene in active else "#B0B0B0" for gene in range(n_genes)]
     ax.bar(range(n_genes), inverse / inverse.max(), color=colors)
     for gene in active:
-        ax.annotate(str(gene), (gene, inverse[gene] / inverse.max()), ha="center", va="bottom")
+        ax.annotate(
+            str(gene), (gene, inverse[gene] / inverse.max()), ha="center", va="bottom"
+        )
     ax.set(title=name, xlabel="gene (orange: active)", ylim=(0, 1.1))
 axes[0].set_ylabel("inverse length scale, relative")
 place = np.arange(3)

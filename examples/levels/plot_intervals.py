@@ -20,7 +20,9 @@ from ordinalgp.plots import IntervalDisplay
 
 demo = load_demo()
 Z = StandardScaler().fit_transform(demo.X)
-Z, Z_new, y, y_new = train_test_split(Z, demo.y, test_size=0.5, stratify=demo.y, random_state=0)
+Z, Z_new, y, y_new = train_test_split(
+    Z, demo.y, test_size=0.5, stratify=demo.y, random_state=0
+)
 model = OrdinalGPClassifier(categories=demo.categories).fit(Z, y)
 print(model.predict_interval(Z_new[:3], coverage=0.8))
 
@@ -55,9 +57,13 @@ plt.style.use("tableau-colorblind10")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.fill_between(promised, promised - 2 * error, promised + 2 * error, color="C2", alpha=0.4,
                   label="promise ± 2 standard errors")  # fmt: skip
-left.axhline(model.score(Z_new, y_new), color="C3", ls=":", label="most probable level alone")
+left.axhline(
+    model.score(Z_new, y_new), color="C3", ls=":", label="most probable level alone"
+)
 left.plot(promised, kept, "o-", color="C0", label="new rows inside")
-left.set(xlabel="promised coverage", ylabel="share of new rows inside", ylim=(0.25, 1.02))
+left.set(
+    xlabel="promised coverage", ylabel="share of new rows inside", ylim=(0.25, 1.02)
+)
 left.legend(loc="lower right")
 right.plot(promised, length, "s-", color="C1")
 right.set(xlabel="promised coverage", ylabel="mean number of levels", ylim=(0.9, 4.1))

@@ -68,7 +68,9 @@ for ax, (values, title, sign) in zip(axes, pictures, strict=True):
         ax.text(j, i, text, ha="center", va="center", weight="bold" if best else "normal",
                 color="black" if spread[i, j] > -0.55 else "white")  # fmt: skip
         if best:
-            ax.add_patch(plt.Rectangle((j - 0.47, i - 0.46), 0.94, 0.92, fill=False, lw=2.5))
+            ax.add_patch(
+                plt.Rectangle((j - 0.47, i - 0.46), 0.94, 0.92, fill=False, lw=2.5)
+            )
     ax.set_xticks(range(4), list(kernels))
     ax.set_yticks(range(3), list(worlds))
     ax.set_title(title)

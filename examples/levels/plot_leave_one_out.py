@@ -40,7 +40,9 @@ for row in range(len(y)):
 slow = np.array(slow)
 end = process_time()
 print(f"largest difference of a probability: {np.abs(quick - slow).max():.4f}")
-print(f"the shortcut takes 1/{(end - middle) / max(middle - start, 1e-6):,.0f} of the time")
+print(
+    f"the shortcut takes 1/{(end - middle) / max(middle - start, 1e-6):,.0f} of the time"
+)
 
 # %%
 # The same predictions
@@ -53,7 +55,9 @@ fitted = model.category_proba(Z)
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 left.plot([0, 1], [0, 1], color="C3", lw=1, ls="--")
 for level, marker in enumerate("os^D"):
-    left.plot(slow[:, level], quick[:, level], marker, ms=5, label=demo.categories[level])
+    left.plot(
+        slow[:, level], quick[:, level], marker, ms=5, label=demo.categories[level]
+    )
 left.set(xlabel="60 refits", ylabel="one fit, loo_proba()", aspect="equal")
 left.set_title("Leave-one-out probabilities")
 left.legend()
@@ -61,9 +65,13 @@ rows = np.arange(len(y))
 order = np.argsort(fitted[rows, y])
 right.plot(fitted[order, y[order]], rows, "o", color="C1", label="with the row itself")
 right.plot(quick[order, y[order]], rows, "o", color="C0", label="left out")
-right.hlines(rows, quick[order, y[order]], fitted[order, y[order]], color="C2", zorder=0)
+right.hlines(
+    rows, quick[order, y[order]], fitted[order, y[order]], color="C2", zorder=0
+)
 right.set(
-    xlabel="probability of the true level", ylabel="row", title="Training rows, seen and unseen"
+    xlabel="probability of the true level",
+    ylabel="row",
+    title="Training rows, seen and unseen",
 )
 right.legend(loc="lower right")
 plt.show()

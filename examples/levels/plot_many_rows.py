@@ -35,11 +35,15 @@ sizes, models, seconds, scores = [300, 3000, 1_000_000], [], [], []
 for n in sizes:
     X, y = draw(n, rng)
     start = process_time()
-    model = OrdinalGPClassifier(inducing=None if n <= 300 else 150, random_state=0).fit(X, y)
+    model = OrdinalGPClassifier(inducing=None if n <= 300 else 150, random_state=0).fit(
+        X, y
+    )
     seconds.append(process_time() - start)
     models.append(model)
     scores.append(log_score(y_new, model.category_proba(X_new), categories=range(5)))
-    print(f"{n:9,} rows: {n / seconds[-1]:8,.0f} rows per second, log score {scores[-1]:.3f}")
+    print(
+        f"{n:9,} rows: {n / seconds[-1]:8,.0f} rows per second, log score {scores[-1]:.3f}"
+    )
 
 # %%
 # Time grows more slowly than the number of rows: the kernel is learned on samples of the rows, and
@@ -47,7 +51,9 @@ for n in sizes:
 mean = latent(X_new)
 best = models[-1].likelihood_.from_thresholds([-0.9, -0.3, 0.3, 0.9], noise=0.5)
 truth = best.probabilities(mean, np.zeros_like(mean))
-print(f"log score of the true probabilities: {log_score(y_new, truth, categories=range(5)):.3f}")
+print(
+    f"log score of the true probabilities: {log_score(y_new, truth, categories=range(5)):.3f}"
+)
 
 # %%
 # What more rows show
@@ -63,9 +69,13 @@ pictures = [model.category_proba(grid) for model in models] + [noiseless]
 titles = [f"{n:,} rows, log score {s:.3f}" for n, s in zip(sizes, scores, strict=True)]
 for ax, p, title in zip(axes.ravel(), pictures, [*titles, "truth"], strict=True):
     expected = (p @ np.arange(5)).reshape(100, 100)
-    shown = ax.pcolormesh(side, side, expected, cmap="viridis", vmin=0.3, vmax=3.7, rasterized=True)
+    shown = ax.pcolormesh(
+        side, side, expected, cmap="viridis", vmin=0.3, vmax=3.7, rasterized=True
+    )
     ax.set(title=title, aspect="equal")
-axes[1, 0].plot(*models[2].inducing_points_.T, ".", color="white", ms=3, mec="black", mew=0.3)
+axes[1, 0].plot(
+    *models[2].inducing_points_.T, ".", color="white", ms=3, mec="black", mew=0.3
+)
 figure.supxlabel("first input")
 figure.supylabel("second input")
 figure.colorbar(shown, ax=axes, label="expected level")

@@ -28,7 +28,9 @@ from ordinalgp.metrics import make_ordinal_scorer
 
 cells = load_breast_cancer()
 words = ("texture", "smoothness", "symmetry", "fractal", "compactness", "concavity")
-chosen = [i for i, name in enumerate(cells.feature_names) if any(w in name for w in words)]
+chosen = [
+    i for i, name in enumerate(cells.feature_names) if any(w in name for w in words)
+]
 rows = np.random.default_rng(0).choice(len(cells.data), 240, replace=False)
 X, radius = cells.data[rows][:, chosen], cells.data[rows, 0]
 y = np.digitize(radius, np.quantile(radius, [0.25, 0.5, 0.75]))
@@ -43,7 +45,11 @@ pipeline = Pipeline([
     ("reduce", PCA(whiten=True)),
     ("gp", OrdinalGPClassifier(inference="laplace")),
 ])  # fmt: skip
-kernels = {"RBF": RBF(2.0), "Matern 3/2": Matern(2.0, nu=1.5), "Additive": Additive(2.0)}
+kernels = {
+    "RBF": RBF(2.0),
+    "Matern 3/2": Matern(2.0, nu=1.5),
+    "Additive": Additive(2.0),
+}
 search = GridSearchCV(
     pipeline,
     {"gp__kernel": list(kernels.values()), "reduce__n_components": [2, 4, 8]},
@@ -64,11 +70,18 @@ print("best:", search.best_params_)
 # components matters more than the kernel.
 plt.style.use("tableau-colorblind10")
 results = search.cv_results_
-labels = {"ranked": "ranked probability score", "absolute": "mean absolute error (levels)"}
+labels = {
+    "ranked": "ranked probability score",
+    "absolute": "mean absolute error (levels)",
+}
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharex=True)
 for ax, (score, label) in zip(axes, labels.items(), strict=True):
     for place, (name, kernel) in enumerate(kernels.items()):
-        of = [k for k, each in enumerate(results["params"]) if each["gp__kernel"] is kernel]
+        of = [
+            k
+            for k, each in enumerate(results["params"])
+            if each["gp__kernel"] is kernel
+        ]
         sizes = [results["params"][k]["reduce__n_components"] for k in of]
         x = np.log2(sizes) + 0.08 * (place - 1)
         folds = np.array([-results[f"split{i}_test_{score}"][of] for i in range(3)])

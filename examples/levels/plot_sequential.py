@@ -47,14 +47,24 @@ for step in models["sequential"].steps_:
 grid = np.linspace(-2, 2, 200)
 shown = {"truth": truth(grid)}
 shown |= {name: model.category_proba(grid[:, None]) for name, model in models.items()}
-titles = {"truth": "Truth", "thresholds": "One latent scale", "sequential": "One function per step"}
+titles = {
+    "truth": "Truth",
+    "thresholds": "One latent scale",
+    "sequential": "One function per step",
+}
 colors = plt.get_cmap("viridis")([0.05, 0.5, 0.95])
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained", sharey=True)
 for ax, (name, p) in zip(axes, shown.items(), strict=True):
     ax.stackplot(grid, p.T, colors=colors, alpha=0.5)
     for k, answer in enumerate(answers):
         at = 60 if k == 1 else 165
-        ax.text(grid[at], p[at, : k + 1].sum() - p[at, k] / 2, answer, ha="center", va="center")
+        ax.text(
+            grid[at],
+            p[at, : k + 1].sum() - p[at, k] / 2,
+            answer,
+            ha="center",
+            va="center",
+        )
     ax.set(title=titles[name], xlabel="interest in politics", ylim=(0, 1), xlim=(-2, 2))
 axes[0].set_ylabel("probability (heights add up to 1)")
 plt.show()
@@ -68,4 +78,6 @@ new = rng.uniform(-2, 2, size=5000)
 y_new = np.array(answers)[[rng.choice(3, p=p) for p in truth(new)]]
 for name, model in models.items():
     score = log_score(y_new, model.category_proba(new[:, None]), categories=answers)
-    print(f"{name}: log evidence {model.log_marginal_likelihood_value_:.0f}, log score {score:.3f}")
+    print(
+        f"{name}: log evidence {model.log_marginal_likelihood_value_:.0f}, log score {score:.3f}"
+    )

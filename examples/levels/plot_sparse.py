@@ -36,7 +36,9 @@ figure, (left, right) = plt.subplots(
     1, 2, figsize=(10.5, 4.4), layout="constrained", width_ratios=[1.2, 1]
 )
 names = ["first input / 5", "second input / 5"]
-RelevanceVectorsDisplay.from_estimator(model, X[:200] / 5, y[:200], feature_names=names, ax=left)
+RelevanceVectorsDisplay.from_estimator(
+    model, X[:200] / 5, y[:200], feature_names=names, ax=left
+)
 left.set_title("Relevance vectors and predicted levels")
 EvidenceDisplay.from_estimator(model, ax=right)
 right.set_title("The search")

@@ -49,7 +49,9 @@ for level, p in zip(demo.categories, probabilities.T, strict=True):
     at = np.argmin(np.abs(place - np.average(place, weights=p**3)))
     top = probabilities[at, : demo.categories.index(level) + 1].sum()
     below.text(place[at], top - p[at] / 2, level, ha="center", va="center", fontsize=10)
-below.set(xlabel="latent value", ylabel="probability (heights add up to 1)", ylim=(0, 1))
+below.set(
+    xlabel="latent value", ylabel="probability (heights add up to 1)", ylim=(0, 1)
+)
 below.set_title("Probability of each level, for a known latent value")
 plt.show()
 
@@ -58,5 +60,9 @@ plt.show()
 # and makes the probabilities more cautious.
 mean, variance = gp.latent_mean_and_variance(model[:-1].transform(demo.X[:3]))
 for row in range(3):
-    shown = ", ".join(f"{p:.0%}" for p in gp.category_proba(model[:-1].transform(demo.X))[row])
-    print(f"patient {row}: {mean[row]:+.2f} ± {variance[row] ** 0.5:.2f} on the scale; {shown}")
+    shown = ", ".join(
+        f"{p:.0%}" for p in gp.category_proba(model[:-1].transform(demo.X))[row]
+    )
+    print(
+        f"patient {row}: {mean[row]:+.2f} ± {variance[row] ** 0.5:.2f} on the scale; {shown}"
+    )

@@ -21,13 +21,17 @@ from ordinalgp.datasets import make_ratings
 data = make_ratings(40, 30, n_features=1, observed=0.4, agreement=0.5, random_state=1)
 train = np.random.default_rng(0).random(len(data.ratings)) < 0.8
 model = CollaborativeOrdinalGP(kernel=RBF(1.0), decision="median")
-model.fit(data.raters[train], data.items[train], data.ratings[train], data.item_features)
+model.fit(
+    data.raters[train], data.items[train], data.ratings[train], data.item_features
+)
 
 # %%
 # Held-out ratings
 # ----------------
 # A fifth of the ratings was kept back. The mean absolute error, in stars, beside two simple rules.
-raters, items, truth = (column[~train] for column in (data.raters, data.items, data.ratings))
+raters, items, truth = (
+    column[~train] for column in (data.raters, data.items, data.ratings)
+)
 
 
 def average_of(column, which):
@@ -55,10 +59,14 @@ expected = (probabilities @ model.categories_).reshape(40, 30)
 seen = np.full((40, 30), np.nan)
 seen[data.raters[train], data.items[train]] = data.ratings[train]
 rows, columns = np.argsort(expected.mean(axis=1)), np.argsort(data.item_features[:, 0])
-figure, axes = plt.subplots(1, 3, figsize=(10.5, 4.6), layout="constrained", sharey=True)
+figure, axes = plt.subplots(
+    1, 3, figsize=(10.5, 4.6), layout="constrained", sharey=True
+)
 pictures = [(seen, "observed", (1, 5)), (expected, "expected rating", (1, 5))]
 for ax, (values, title, (low, high)) in zip(axes, pictures, strict=False):
-    shown = ax.imshow(values[rows][:, columns], cmap="viridis", vmin=low, vmax=high, aspect="auto")
+    shown = ax.imshow(
+        values[rows][:, columns], cmap="viridis", vmin=low, vmax=high, aspect="auto"
+    )
     ax.set(title=title, xlabel="items, sorted by feature")
 figure.colorbar(shown, ax=axes[:2], label="stars", shrink=0.8)
 shown = axes[2].imshow(data.utilities[rows][:, columns], cmap="cividis", aspect="auto")
@@ -77,4 +85,6 @@ for rater in (0, 1, 2):
     unseen = np.setdiff1d(everything, data.items[train & (data.raters == rater)])
     best = unseen[np.argsort(-data.utilities[rater, unseen])].tolist()
     ranks = [best.index(item) + 1 for item in chosen.tolist()]
-    print(f"rater {rater}: items {chosen.tolist()}, true ranks {ranks} of {len(unseen)}")
+    print(
+        f"rater {rater}: items {chosen.tolist()}, true ranks {ranks} of {len(unseen)}"
+    )

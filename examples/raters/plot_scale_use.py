@@ -21,7 +21,9 @@ rng = np.random.default_rng(0)
 n_raters, n_films = 40, 30
 quality = rng.normal(size=n_films)
 generous = np.arange(n_raters) < 20
-shift = np.where(generous, -0.8, 0.8) + 0.3 * rng.normal(size=n_raters)  # of the thresholds
+shift = np.where(generous, -0.8, 0.8) + 0.3 * rng.normal(
+    size=n_raters
+)  # of the thresholds
 width = rng.uniform(0.6, 1.4, n_raters)  # wide: hardly ever an extreme rating
 cuts = shift[:, None] + width[:, None] * np.array([-1.2, -0.4, 0.4, 1.2])
 watched = rng.random((n_raters, n_films)) < np.where(
@@ -30,7 +32,9 @@ watched = rng.random((n_raters, n_films)) < np.where(
 raters, films = np.nonzero(watched)
 felt = quality[films] + 0.6 * rng.normal(size=len(films))
 stars = 1 + np.sum(felt[:, None] > cuts[raters], axis=1)
-model = CollaborativeOrdinalGP(kernel=0.2 * np.eye(n_films) + 0.3).fit(raters, films, stars)
+model = CollaborativeOrdinalGP(kernel=0.2 * np.eye(n_films) + 0.3).fit(
+    raters, films, stars
+)
 print(f"{len(stars)} ratings, {model.n_iter_} iterations")
 
 # %%
@@ -43,12 +47,16 @@ print(f"{len(stars)} ratings, {model.n_iter_} iterations")
 found = np.array([model.thresholds_[rater] for rater in range(n_raters)])
 order = np.argsort(found.mean(axis=1))
 colors = plt.get_cmap("viridis")(np.linspace(0.05, 0.95, 5))
-figure, axes = plt.subplots(1, 3, figsize=(11, 4.2), layout="constrained", width_ratios=[1.3, 1, 1])
+figure, axes = plt.subplots(
+    1, 3, figsize=(11, 4.2), layout="constrained", width_ratios=[1.3, 1, 1]
+)
 low, high = found.min() - 1, found.max() + 1
 for line, rater in enumerate(order):
     ends = np.concatenate([[low], found[rater], [high]])
     for k in range(5):
-        axes[0].plot(ends[k : k + 2], [line, line], color=colors[k], lw=4, solid_capstyle="butt")
+        axes[0].plot(
+            ends[k : k + 2], [line, line], color=colors[k], lw=4, solid_capstyle="butt"
+        )
 axes[0].set(xlabel="latent scale", ylabel="rater, generous to harsh", xlim=(low, high))
 axes[0].set_title("Learned scales (dark: one star, light: five)")
 
@@ -58,9 +66,15 @@ for group, color, marker, label in [
     (~generous, "C1", "^", "harsh"),
 ]:
     axes[1].plot(
-        cuts[group].mean(axis=1), found[group].mean(axis=1), marker, color=color, label=label
+        cuts[group].mean(axis=1),
+        found[group].mean(axis=1),
+        marker,
+        color=color,
+        label=label,
     )
-axes[1].set(xlabel="true mean threshold", ylabel="learned mean threshold", title="Raters")
+axes[1].set(
+    xlabel="true mean threshold", ylabel="learned mean threshold", title="Raters"
+)
 axes[1].legend()
 
 mean_stars = np.array([stars[films == film].mean() for film in range(n_films)])
@@ -78,7 +92,11 @@ for name, values, color, marker in [
 ]:
     r = np.corrcoef(quality, values)[0, 1]
     axes[2].plot(
-        quality, standard(values), marker, color=color, label=f"{name} (correlation {r:.2f})"
+        quality,
+        standard(values),
+        marker,
+        color=color,
+        label=f"{name} (correlation {r:.2f})",
     )
 axes[2].plot([-2.5, 2.5], [-2.5, 2.5], color="C3", ls="--", lw=1)
 axes[2].set(xlabel="true quality", ylabel="estimate, standardised", title="Films")

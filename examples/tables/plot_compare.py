@@ -39,7 +39,9 @@ result = compare(
     cv=3,
 )
 for row in result.table():
-    print(f"{row['name']:20} log score {row['log_score']:.3f}, {row['fit_seconds']:.2f} s per fit")
+    print(
+        f"{row['name']:20} log score {row['log_score']:.3f}, {row['fit_seconds']:.2f} s per fit"
+    )
 print(result.recommendation)
 
 # %%

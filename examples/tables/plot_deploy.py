@@ -30,7 +30,9 @@ def week(n, shift, rng):
     """Orders of a shop: satisfaction depends on the price, the delay and the region."""
     price, delay = rng.gamma(4, 10, n), rng.gamma(2, 1, n) + shift
     region = rng.choice(["north", "south"], n)
-    refund = 3 / (1 + np.exp(-2 * (delay - 7)))  # after a week, which hardly occurs in training
+    refund = 3 / (
+        1 + np.exp(-2 * (delay - 7))
+    )  # after a week, which hardly occurs in training
     pleased = 3 - 0.02 * price - 0.3 * delay + 0.5 * (region == "south") + refund
     y = np.array(levels)[np.digitize(pleased + 0.4 * rng.normal(size=n), [1.0, 1.8])]
     return {"price": price, "delay": delay, "region": region}, y
@@ -67,7 +69,10 @@ for number in weeks:
 # of the first twelve weeks, in week 15.
 plt.style.use("tableau-colorblind10")
 figure, axes = plt.subplots(2, 1, figsize=(9, 6), layout="constrained", sharex=True)
-signals = [(scores, "log score (lower is better)", "C1"), (doubts, "mean latent sd", "C0")]
+signals = [
+    (scores, "log score (lower is better)", "C1"),
+    (doubts, "mean latent sd", "C0"),
+]
 for ax, (values, label, color) in zip(axes, signals, strict=True):
     ax.axhspan(min(values[:12]), max(values[:12]), color="C2", alpha=0.35, lw=0)
     ax.axvline(12.5, color="C3", ls="--", lw=1)

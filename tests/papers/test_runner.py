@@ -171,7 +171,6 @@ def test_a_file_of_a_torn_line_only_starts_anew(tmp_path):
     assert version_stamp().items() <= record.items()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there is no lock on Windows")
 def test_two_runs_do_not_share_a_file(tmp_path):
     def nested(cell):
         with pytest.raises(ValueError, match="Another run writes to"):

@@ -23,7 +23,6 @@ from ordinalgp.cli import common
 from ordinalgp.cli.saved_model import predictions
 from ordinalgp.datasets import DemoData, load_demo
 from ordinalgp.runtime.files import check_folder
-from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.files import Rows, TableFile, table_writer
 from ordinalgp.tables.summary import SCORES, scores, summarise
@@ -46,14 +45,13 @@ def demo(
     check_folder(output)
     output.mkdir(parents=True, exist_ok=True)
     data = load_demo()
-    with threads_for(len(data.y)):
-        splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
-        splits = list(splitter.split(data.X, data.y))
-        train, held = splits[0]
-        common.note(f"Fitting five models on {SPLITS} splits of real data ...")
-        results = _compare(data, splits, quiet=as_json)
-        model = _mixture(data, train)
-        _keep(model, data, train, held, output)
+    splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
+    splits = list(splitter.split(data.X, data.y))
+    train, held = splits[0]
+    common.note(f"Fitting five models on {SPLITS} splits of real data ...")
+    results = _compare(data, splits, quiet=as_json)
+    model = _mixture(data, train)
+    _keep(model, data, train, held, output)
     seconds = time.perf_counter() - started
     if as_json:
         told = {name: values.mean(axis=0).tolist() for name, values in results.items()}

@@ -17,7 +17,6 @@ from ordinalgp.cli.saved_model import (
     Surprises,
     tell_new_columns,
 )
-from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.cells import BadInput, Table
 from ordinalgp.tables.explanation import Change, Explanations, RowExplanation
@@ -71,10 +70,9 @@ def explain(
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
-    with threads_for(len(fitted.codes_)):
-        chosen, n = _chosen(fitted, file, row, rows)
-        options: dict[str, Any] = {"coverage": coverage, "max_background": background}
-        found = explained(fitted, chosen, decimal=file.style.usual_decimal, **options)
+    chosen, n = _chosen(fitted, file, row, rows)
+    options: dict[str, Any] = {"coverage": coverage, "max_background": background}
+    found = explained(fitted, chosen, decimal=file.style.usual_decimal, **options)
     common.tell_skipped(file.bad)
     if output is not None:
         with table_writer(output) as writer:

@@ -16,7 +16,6 @@ import ordinalgp
 from ordinalgp.cli import common
 from ordinalgp.decisions import RULES
 from ordinalgp.runtime.files import check_folder, check_output, is_stream
-from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import COMMAND_LINE, listed
 from ordinalgp.tables.cells import BadInput
@@ -248,7 +247,7 @@ def _fit_small(model: TableModel, source: Source) -> dict[str, str]:
     model.classifier.set_params(categories=order)
     if len(X) > _PARALLEL_ROWS:
         model.set_params(n_jobs=-1)
-    with threads_for(len(X)), common.showing_progress():
+    with common.showing_progress():
         model.fit(replace(X, left_out={}), y, groups=groups)
     model.set_params(n_jobs=None)
     return X.left_out

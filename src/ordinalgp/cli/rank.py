@@ -24,7 +24,6 @@ from ordinalgp.cli.outcomes import (
     read,
     sides,
 )
-from ordinalgp.runtime.threads import one_thread
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
 from ordinalgp.tables.encoding import learn, parse_columns
 from ordinalgp.tables.files import Rows, TableFile, check_table_output, records, table_writer
@@ -315,8 +314,7 @@ def _fit(
     model = ordinalgp.PreferenceGP(kernel, levels=order, max_sweeps=max_sweeps, random_state=0)
     known = names if X is None else X
     pairs = np.array(names)[found.pairs] if X is None else found.pairs
-    # More threads would wait for each other where the cores have other work.
-    with one_thread(), common.showing_progress(), warnings.catch_warnings():
+    with common.showing_progress(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # `_tell_unfinished` names our options
         model.fit(known, pairs, found.values)
         ranked = _rows(names, model.rank(known))

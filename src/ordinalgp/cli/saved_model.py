@@ -19,7 +19,6 @@ from ordinalgp.cli import common
 from ordinalgp.decisions import RULES, decide
 from ordinalgp.runtime.extras import import_extra
 from ordinalgp.runtime.files import check_folder, check_output, whole_file
-from ordinalgp.runtime.threads import threads_for
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import listed
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, texts
@@ -95,7 +94,7 @@ def predict(
     printed = _JsonLines() if as_json else CsvWriter(sys.stdout)
     writing: Any = table_writer(output) if output else nullcontext(printed)
     counts: Counter[str] = Counter()
-    with threads_for(len(fitted.codes_)), writing as writer:
+    with writing as writer:
         for chunk in predictions(fitted, file, common.words(keep), coverage):
             writer.write(chunk)
             counts.update(map(str, chunk["level"]))
@@ -240,8 +239,7 @@ def evaluate(
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
-    with threads_for(len(fitted.codes_)):
-        codes, p = _predict_known(fitted, file, target or fitted.target or "")
+    codes, p = _predict_known(fitted, file, target or fitted.target or "")
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)
@@ -405,8 +403,7 @@ def report(
 
     check_output(output, [model])
     fitted = common.load_model(model)
-    with threads_for(len(fitted.codes_)):
-        write_report(fitted, output)
+    write_report(fitted, output)
     size = output.stat().st_size if output.is_file() else None
     if as_json:
         common.print_json({"output": str(output), "bytes": size})

@@ -24,6 +24,7 @@ from ordinalgp.models.base import (
 )
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.runtime.progress import reporter
+from ordinalgp.runtime.threads import manage
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import check_number, check_option, check_whole
 
@@ -33,6 +34,7 @@ _COVARIANCE_SMOOTHING_PER_ITEM = 4.0
 
 
 @saved_as("estimator.collaborative")
+@manage
 class CollaborativeOrdinalGP(BaseEstimator):
     """Gaussian process ordinal regression for many raters with a common prior.
 

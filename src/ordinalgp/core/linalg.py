@@ -10,8 +10,14 @@ from scipy.linalg import blas, lapack, solve_triangular
 from scipy.spatial.distance import cdist
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.runtime.threads import one_thread, threaded, threads_for
 
+# The calls that take most of the time of large problems.
+dpotrf, dtrtri, dlauum, dpotri = map(
+    threaded, (lapack.dpotrf, lapack.dtrtri, lapack.dlauum, lapack.dpotri)
+)
 _STRIP = 128  # rows at a time that stay in the cache
+_BELOW = np.tri(_STRIP, k=-1, dtype=bool)  # below the diagonal of a strip's own columns
 # Shares of the diagonal, in units of n eps, that are tried in turn where definiteness is lost.
 _SHARES = (0.0, 1.0, 1e2, 1e4)
 _FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the mean of the diagonal
@@ -57,6 +63,7 @@ Build = Callable[[], FloatArray]
 """makes a matrix anew, which is then overwritten"""
 
 
+@one_thread()  # whose rounding is always the same
 def lower_factor(build: Build) -> FloatArray:
     """The lower Cholesky factor of the symmetric matrix that ``build`` makes."""
     return _factor(build, None, clean=True)[0]
@@ -75,7 +82,7 @@ def _factor(build: Build, careful: Build | None, *, clean: bool) -> tuple[FloatA
         if share:
             matrix.flat[:: len(matrix) + 1] *= 1.0 + share * len(matrix) * np.finfo(float).eps
         # A C-ordered symmetric matrix is its own Fortran-ordered transpose: no copy is made.
-        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=int(clean))
+        factor, info = dpotrf(matrix.T, lower=1, overwrite_a=1, clean=int(clean))
         if info == 0:
             return np.asarray(factor), share == 0.0
     raise np.linalg.LinAlgError(
@@ -90,7 +97,7 @@ class Triangle:
     def __init__(self, build: Build, careful: Build | None = None) -> None:
         factor, self.definite = _factor(build, careful, clean=False)
         self._lower: Any = factor
-        self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
+        self.half_log_det = float(np.log(np.diagonal(factor)).sum())
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -116,7 +123,8 @@ class Triangle:
         """L^-1 B by the inverse, over B where its order is Fortran's, which then is given up."""
         if B.size == 0:
             return B
-        return np.asarray(blas.dtrmm(1.0, self.inverse, B, lower=1, overwrite_b=1))
+        with threads_for(min(B.shape)):
+            return np.asarray(blas.dtrmm(1.0, self.inverse, B, lower=1, overwrite_b=1))
 
     def half_solve(self, b: FloatArray) -> FloatArray:
         """L^-1 b, before the inverse has taken the factor's place."""
@@ -129,7 +137,7 @@ class Triangle:
         """The upper triangle of S (L L')^-1 S, S = diag(scale), with zeros below it."""
         half = matrix(workspace, "inverse", len(self.inverse)).T
         np.multiply(self.inverse, scale, out=half)
-        half, _ = lapack.dlauum(half, lower=1, overwrite_c=1)
+        half, _ = dlauum(half, lower=1, overwrite_c=1)
         return np.asarray(half.T)
 
     def full_inverse(self) -> FloatArray:
@@ -144,7 +152,7 @@ def _invert(lower: FloatArray) -> None:
     """
     n, k = len(lower), len(lower) // 2
     if n <= _LEAF or n >= _LARGE:
-        lower[:] = lapack.dtrtri(lower, lower=1, overwrite_c=1)[0]
+        lower[:] = dtrtri(lower, lower=1, overwrite_c=1)[0]
         return
     first, second = (np.asfortranarray(lower[at, at]) for at in (slice(k), slice(k, n)))
     _invert(first)
@@ -156,27 +164,25 @@ def _invert(lower: FloatArray) -> None:
 
 def _clear_lower(A: FloatArray) -> None:
     """Write zeros below the diagonal of a matrix in C order."""
-    below = np.tri(_STRIP, k=-1, dtype=bool)
     for i in range(0, len(A), _STRIP):
         A[i : i + _STRIP, :i] = 0.0
         block = A[i : i + _STRIP, i : i + _STRIP]
-        np.copyto(block, 0.0, where=below[: len(block), : len(block)])
+        np.copyto(block, 0.0, where=_BELOW[: len(block), : len(block)])
 
 
 def mirrored(upper: FloatArray) -> FloatArray:
     """Fill the lower triangle from the upper one, in place and in C order."""
-    below = np.tri(_STRIP, k=-1, dtype=bool)
     for i in range(0, len(upper), _STRIP):
         j = i + _STRIP
         block = upper[i:j, i:j]
-        np.copyto(block, block.T, where=below[: len(block), : len(block)])
+        np.copyto(block, block.T, where=_BELOW[: len(block), : len(block)])
         upper[j:, i:j] = upper[i:j, j:].T
     return upper
 
 
 def square_root(K: FloatArray) -> FloatArray:
     """Some F with F F' = K: Cholesky, with pivots and fewer columns where K is singular."""
-    factor, info = lapack.dpotrf(K.T, lower=1, overwrite_a=0, clean=1)
+    factor, info = dpotrf(K.T, lower=1, overwrite_a=0, clean=1)
     if info == 0:
         return np.asarray(factor)
     factor, pivots, rank, _ = lapack.dpstrf(K.T, lower=1)
@@ -265,10 +271,10 @@ def invert_lower(L: FloatArray) -> FloatArray:
 
 def invert_in_place(C: FloatArray) -> FloatArray:
     """The inverse of a symmetric positive definite matrix, over it."""
-    factor, info = lapack.dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
+    factor, info = dpotrf(C.T, lower=1, overwrite_a=1, clean=0)
     if info != 0:
         raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
     return mirrored(inverse.T)
 
 
@@ -289,7 +295,7 @@ def scaled_solver(matrix: FloatArray) -> Callable[[FloatArray], FloatArray]:
     matrix = scale[:, None] * matrix * scale
     for share in _SOLVER_SHARES:
         matrix.flat[:: len(matrix) + 1] = 1.0 + share
-        factor, info = lapack.dpotrf(matrix, lower=1)
+        factor, info = dpotrf(matrix, lower=1)
         if info == 0:
             break
     return lambda b: scale * lapack.dpotrs(factor, scale * b, lower=1)[0]

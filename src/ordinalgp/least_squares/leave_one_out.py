@@ -19,6 +19,7 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.linalg import Workspace, invert_in_place, matrix
 from ordinalgp.core.objectives import UpperTriangle
 from ordinalgp.core.search import ExactTask, Step
+from ordinalgp.runtime.threads import one_thread
 
 _STRIP = 256  # rows of a product at a time
 # In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is
@@ -78,6 +79,7 @@ class LeastSquaresTask(ExactTask):
     """Regression on ranks: everything that stays the same while hyperparameters vary."""
 
     prior_mean: Annotated[float, Axes("", *FINITE)]
+    exact_slopes: ClassVar[bool] = True
 
     @property
     def link(self) -> OrdinalProbit:
@@ -89,6 +91,7 @@ class LeastSquaresTask(ExactTask):
         precision = np.full(len(self.y), self.likelihood.noise**-2)
         return Sites(precision, precision * self.y)
 
+    @one_thread()  # whose rounding is always the same, also when a file is loaded
     def posterior(self, sites: Sites) -> Posterior:
         """The latent function given all rows: eqs. (4) and (5) of [Srijith12]_."""
         K = kernel_matrix(self.kernel, self.X)

@@ -33,7 +33,6 @@ from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SITE_COLUMNS, SiteStore, Slot
 from ordinalgp.models.exact import SearchSummary
 from ordinalgp.runtime.progress import Progress, Report, silent
-from ordinalgp.runtime.threads import one_thread_per_worker
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +124,8 @@ class LocalSweeps(Sweeps):
     def run(self, sweep: Sweep) -> SweepSums:
         """Move all sites by one sweep, and sum over them."""
         slots: list[Slot] = []
-        with one_thread_per_worker(self.n_jobs):
-            found = workers(self.n_jobs)(self._jobs(sweep.prepared(), slots))
-            total = reduce(add, self._stored(found, slots))
+        found = workers(self.n_jobs)(self._jobs(sweep.prepared(), slots))
+        total = reduce(add, self._stored(found, slots))
         self.store.finish_pass()
         return total
 

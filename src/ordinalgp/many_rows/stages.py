@@ -29,7 +29,6 @@ from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.exact import GPOptions, SearchSummary
-from ordinalgp.runtime.threads import one_thread
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import fit_generator
 
@@ -131,8 +130,7 @@ class Stages:
                 rng = fit_generator(self.options.search.random_state)
                 # Read once, then drawn from.
                 pool = ArrayRows(self.rows.sample(self.settings.pool_rows, rng))
-                with one_thread():  # 5 s where two threads, waiting for each other, took 16
-                    task = self._model_of_sample(pool, rng)
+                task = self._model_of_sample(pool, rng)
                 if self.rows.n_rows <= n_sample:
                     return _infer_at_once(task)
                 task, start = self._first_posterior(task, pool, rng)

@@ -25,6 +25,7 @@ from ordinalgp.decisions import decide, interval_scores, interval_threshold, int
 from ordinalgp.kernels.feature_share import feature_groups
 from ordinalgp.models.effects import DRAWS, Effects, LevelEffects, level_effects
 from ordinalgp.persistence import save, saved_as
+from ordinalgp.runtime.threads import manage, managed
 from ordinalgp.validation.labels import (
     Levels,
     class_positions,
@@ -130,6 +131,7 @@ class Fitted:
     """for calibrated intervals, where the model has leave-one-out probabilities"""
 
 
+@manage
 class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     """Base class: validates inputs, encodes ordered labels, predicts and scores.
 
@@ -142,6 +144,11 @@ class LevelClassifier(ClassifierMixin, BaseEstimator, ABC):
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _result: Fitted
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Manage the threads of the methods that a subclass defines."""
+        super().__init_subclass__(**kwargs)
+        manage(cls)
 
     @abstractmethod
     def _check_parameters(self) -> None:
@@ -353,6 +360,7 @@ class OrdinalClassifier(LevelClassifier):
         check_decision(self.decision, n_levels)
 
     @available_if(lambda self: self._has_latent)
+    @managed
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
@@ -420,6 +428,7 @@ class OrdinalClassifier(LevelClassifier):
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
 
     @available_if(lambda self: self._has_left_out)
+    @managed
     def loo_proba(self) -> FloatArray:
         """Leave-one-out probabilities of the training rows, without refitting.
 
@@ -437,6 +446,7 @@ class OrdinalClassifier(LevelClassifier):
         return in_class_order(proba, self.categories_, self.classes_)
 
     @available_if(lambda self: _may_have(self, "probability_draws"))
+    @managed
     def sample_proba(self, X: Any, n_samples: int = 1, random_state: Any = None) -> FloatArray:
         """Draw probabilities of the levels from the posterior, jointly over rows.
 
@@ -463,6 +473,7 @@ class OrdinalClassifier(LevelClassifier):
         return np.asarray(self._result.model.probability_draws(X, n_samples, rng))
 
     @available_if(lambda self: _may_have(self, "effects") or _may_have(self, "probability_draws"))
+    @managed
     def effects(
         self, X: Any, *, groups: Mapping[str, Sequence[int]] | None = None
     ) -> Effects | LevelEffects:

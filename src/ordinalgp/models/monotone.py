@@ -30,6 +30,7 @@ from ordinalgp.models.monotone_steps import (
 )
 from ordinalgp.models.training_rows import RowIndex
 from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.threads import one_thread
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.memory import check_memory
 
@@ -79,6 +80,7 @@ class MonotoneTask(Task):
         problem = steps_alone(self.steps, kernel_matrix(self.kernel, self.steps.rows))
         return problem, ep_evidence(problem, self.infer(problem, start.steps))
 
+    @one_thread()
     def value_and_posterior(self, start: Any = None) -> tuple[float, Approximation]:
         """The objective at the task's own hyperparameters, without its gradient."""
         start = start or MonotoneStart()

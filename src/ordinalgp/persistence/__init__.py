@@ -19,6 +19,7 @@ from ordinalgp.persistence.archive import Archive, npy_bytes, write_zip
 from ordinalgp.persistence.codec import TRUST, Decoder, Encoder
 from ordinalgp.persistence.registry import Refused, saved_as, tag_of, tags
 from ordinalgp.runtime.files import whole_file
+from ordinalgp.runtime.threads import managed
 
 __all__ = ["load", "save", "saved_as"]
 
@@ -45,6 +46,7 @@ def save(estimator: Any, path: str | PathLike[str]) -> None:
         write_zip(file, members)
 
 
+@managed
 def load(path: str | PathLike[str]) -> Any:
     """Read an estimator that its method ``save`` wrote.
 

@@ -53,6 +53,7 @@ from ordinalgp.preference.ranking import (
 )
 from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThresholds
 from ordinalgp.runtime.progress import reporter
+from ordinalgp.runtime.threads import manage
 from ordinalgp.validation.labels import class_positions, label_values, levels_agree
 from ordinalgp.validation.memory import check_memory
 from ordinalgp.validation.options import check_number, check_option, check_whole, fit_generator
@@ -96,6 +97,7 @@ class PreferenceResult:
 
 
 @saved_as("estimator.preference")
+@manage
 class PreferenceGP(BaseEstimator):
     """Model of the utility of items that learns from comparisons of pairs.
 

@@ -18,7 +18,6 @@ from ordinalgp.models import exact
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, reporter, silent
-from ordinalgp.runtime.threads import one_thread_per_worker
 from ordinalgp.sequential.model import SequentialModel, Split, Step, level_probabilities, splits
 from ordinalgp.validation.options import check_limit, check_option
 
@@ -199,13 +198,12 @@ class SequentialOrdinalGP(OrdinalClassifier):
         """Results of all steps, each reported when it is there."""
         report, began = reporter(self.verbose), time.perf_counter()
         alone = effective_n_jobs(self.n_jobs) == 1
-        with one_thread_per_worker(self.n_jobs):
-            found = (f(*a, **k) for f, a, k in fits) if alone else Parallel(self.n_jobs)(fits)
-            for number, (step, sides) in enumerate(found, 1):
-                value, seconds = step.value, time.perf_counter() - began
-                done, text = number == len(fits), f"levels {step.low} to {step.high - 1}"
-                report(Progress("model", number, len(fits), value, seconds, text, done))
-                yield step, sides
+        found = (f(*a, **k) for f, a, k in fits) if alone else Parallel(self.n_jobs)(fits)
+        for number, (step, sides) in enumerate(found, 1):
+            value, seconds = step.value, time.perf_counter() - began
+            done, text = number == len(fits), f"levels {step.low} to {step.high - 1}"
+            report(Progress("model", number, len(fits), value, seconds, text, done))
+            yield step, sides
 
     def _publish(self, model: SequentialModel) -> None:
         self.steps_ = model.steps

@@ -28,7 +28,6 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.models.exact import WarmStart
 from ordinalgp.runtime.progress import Progress, Report, listening, silent
-from ordinalgp.runtime.threads import one_thread_per_worker
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking.inputs import Inputs, View
@@ -304,12 +303,11 @@ class Training:
         """Results of all fits, each reported when it is there."""
         began = time.perf_counter()
         alone = effective_n_jobs(self.n_jobs) == 1
-        with one_thread_per_worker(self.n_jobs):
-            found = (f(*a, **k) for f, a, k in fits) if alone else Parallel(self.n_jobs)(fits)
-            for number, (name, result) in enumerate(zip(names, found, strict=True), 1):
-                seconds, text = time.perf_counter() - began, f"{name}{note}"
-                self.report(Progress("model", number, len(fits), None, seconds, text))
-                yield name, *result
+        found = (f(*a, **k) for f, a, k in fits) if alone else Parallel(self.n_jobs)(fits)
+        for number, (name, result) in enumerate(zip(names, found, strict=True), 1):
+            seconds, text = time.perf_counter() - began, f"{name}{note}"
+            self.report(Progress("model", number, len(fits), None, seconds, text))
+            yield name, *result
 
 
 def starts_towards(start: WarmStart) -> dict[str, WarmStart]:

@@ -24,7 +24,6 @@ from ordinalgp._typing import Axes, FloatArray, IntArray
 from ordinalgp.models.exact import WarmStart
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import Progress, listening, reporter, silent
-from ordinalgp.runtime.threads import one_thread_per_worker
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.tables.cells import Table, gaps
 from ordinalgp.tables.encoding import Encoder, learn
@@ -284,14 +283,13 @@ class CrossValidation:
         """Results of all folds, each reported when it is there."""
         report, began = reporter(0), time.perf_counter()
         workers = min(effective_n_jobs(self.n_jobs), len(folds))
-        with one_thread_per_worker(workers):
-            parallel = Parallel(workers, return_as="generator")
-            found = (f.run() for f in folds) if workers == 1 else parallel(map(_delayed_run, folds))
-            report(Progress("fold", 0, len(folds), None, 0.0))
-            for number, result in enumerate(found, 1):
-                seconds, done = time.perf_counter() - began, number == len(folds)
-                report(Progress("fold", number, len(folds), None, seconds, done=done))
-                yield result
+        parallel = Parallel(workers, return_as="generator")
+        found = (f.run() for f in folds) if workers == 1 else parallel(map(_delayed_run, folds))
+        report(Progress("fold", 0, len(folds), None, 0.0))
+        for number, result in enumerate(found, 1):
+            seconds, done = time.perf_counter() - began, number == len(folds)
+            report(Progress("fold", number, len(folds), None, seconds, done=done))
+            yield result
 
 
 def hold_out(
