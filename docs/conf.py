@@ -119,7 +119,8 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "show_prev_next": True,
     "show_nav_level": 1,
-    "secondary_sidebar_items": ["page-toc"],
+    # None for the gallery, so that pictures have room. A page may match one pattern only.
+    "secondary_sidebar_items": {"[!g]**": ["page-toc"], "guide/**": ["page-toc"]},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "a11y-high-contrast-light",

@@ -27,6 +27,7 @@ FILES = {
 
 
 def words_and_numbers(text):
+    text = re.sub(r"([\[\]])", r" \1 ", text)  # numpy's padding changes with the last digit
     return re.sub(NUMBER, "#", text).split(), np.array(re.findall(NUMBER, text), dtype=float)
 
 
