@@ -16,7 +16,6 @@ from tests.reference.laplace_appendix_a import Parameters, appendix_a, covarianc
 from tests.reference.sequential_ep import sequential_ep
 
 from ordinalgp.core import ep as ep_module
-from ordinalgp.core import inference
 from ordinalgp.core.gaussian import Moments, Prior, Sites, condition
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
@@ -343,13 +342,77 @@ def test_counts_are_repeated_observations(smoothing, objective):
     assert_allclose(a.approximation.sites.tau[rows], b.approximation.sites.tau, rtol=1e-6)
 
 
+def conditioned(seed, counts=1.0):
+    """A problem, sites near EP's, and the posterior under them."""
+    K, y, likelihood = random_problem(seed)
+    problem = ordinal(K, y, likelihood, np.full(len(y), counts))
+    sites = ep(problem).sites
+    return problem, sites, problem.condition(sites)
+
+
+@pytest.mark.parametrize("counts", [1.0, 2.0], ids=["single", "double"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_response_is_right_to_first_order(seed, counts):
+    """Against factorisations anew: a tenth of the change leaves a hundredth of the error."""
+    problem, sites, posterior = conditioned(seed, counts)
+    rng = np.random.default_rng(seed)
+    m = len(sites.tau)
+    d_tau, d_nu = sites.tau * rng.uniform(-1, 1, m), sites.nu * rng.uniform(-1, 1, m)
+    errors = []
+    for share in (1e-2, 1e-3):
+        tau, nu = sites.tau + share * d_tau, sites.nu + share * d_nu
+        exact = problem.condition(Sites(tau, nu)).observed()
+        found = posterior.response().moments(share * d_tau, share * d_nu)
+        old = posterior.observed()
+        assert np.max(np.abs(exact.mean - old.mean)) > 1e-5
+        error = np.abs(found.mean - exact.mean) / np.sqrt(exact.var)
+        # Conjugate gradients leave a part of the residual, which they begin with the next time.
+        assert np.max(error) < 0.05 * np.max(np.abs(exact.mean - old.mean) / np.sqrt(exact.var))
+        errors.append(np.max(np.abs(found.var / exact.var - 1.0)))
+    assert errors[1] < 0.02 * errors[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_response_to_one_site_is_exact(seed):
+    problem, sites, posterior = conditioned(seed)
+    d_tau, d_nu = np.zeros((2, len(sites.tau)))
+    d_tau[1], d_nu[1] = 0.4 * sites.tau[1], -0.3
+    exact = problem.condition(Sites(sites.tau + d_tau, sites.nu + d_nu)).observed()
+    response = posterior.response()
+    for _ in range(3):  # means go on where they stopped
+        found = response.moments(d_tau, d_nu)
+    assert_allclose(found.var[1], exact.var[1], rtol=1e-10)
+    assert_allclose(found.mean, exact.mean, rtol=1e-6, atol=1e-8)
+
+
+def test_the_response_refuses_changes_that_are_too_large():
+    """Ten sites on nearly one latent value: without nine tenths of each its variance is tenfold."""
+    tau, nu = np.full(10, 10.0), np.zeros(10)
+    X = np.linspace(0, 1e-3, 10)[:, None]
+    problem = ordinal(rbf(X, 1.0), np.zeros(10, dtype=int), OrdinalProbit.from_thresholds([0], 1.0))
+    response = problem.condition(Sites(tau, nu)).response()
+    assert response.moments(-0.9 * tau, nu) is None
+    assert response.moments(-0.1 * tau, nu) is not None
+
+
+def in_turn(problem, max_sweeps, tol, block=32):
+    """EP with nothing but updates in turn."""
+    sites, stall = Sites.flat(problem.projection.shape[0]), ep_module._Stall()
+    for sweep in range(1, max_sweeps + 1):
+        found = stall.watch(ep_module._survey(problem, sites, sweep, tol))
+        if found.converged:
+            break
+        sites = ep_module.update_in_turn(problem, found, block)
+    return found
+
+
 @pytest.mark.parametrize("counts", [1.0, 2.0], ids=["single", "double"])
 @pytest.mark.parametrize("seed", range(6))
 def test_one_site_at_a_time_agrees_with_all_at_once(seed, counts):
     K, y, likelihood = random_problem(seed)
     problem = ordinal(K, y, likelihood, np.full(len(y), counts))
     a = ep_module.propagate(problem, None, 1000, 1e-10)
-    b = ep_module.propagate_in_turn(problem, 1000, 1e-10)
+    b = in_turn(problem, 1000, 1e-10)
     assert a.converged
     assert b.converged
     assert_allclose(b.sites.tau, a.sites.tau, rtol=1e-6, atol=1e-8)
@@ -369,7 +432,7 @@ def test_blocks_of_any_size_are_one_site_at_a_time(seed):
     likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], 0.05)
     counts = np.where(np.arange(n) % 7 == 0, 3.0, 1.0)
     problem = Problem(rbf(X, 1.0), Identity(n), y, likelihood, counts, rng.normal(size=n) / 5)
-    one, two = (ep_module.propagate_in_turn(problem, 2, 1e-12, block) for block in (1, 8))
+    one, two = (in_turn(problem, 2, 1e-12, block) for block in (1, 8))
     assert not one.converged
     assert_allclose(two.sites.tau, one.sites.tau, rtol=1e-7, atol=1e-9)
     assert_allclose(two.sites.nu, one.sites.nu, rtol=1e-7, atol=1e-9)
@@ -382,25 +445,30 @@ def test_blocks_settle_many_copies_with_little_noise():
     y = np.digitize(X[:, 0] * X[:, 1], [-0.3, 0.3])
     likelihood = OrdinalProbit.from_thresholds([-0.3, 0.3], 0.01)
     problem = ordinal(rbf(X, 1.0), y, likelihood, np.full(40, 20.0))
-    found = ep_module.propagate_in_turn(problem, 60, 1e-6)
+    found = in_turn(problem, 60, 1e-6)
     assert found.converged
     other = ep_module.propagate(problem, None, 300, 1e-8)
     assert other.converged
     assert_allclose(found.marginal.mean, other.marginal.mean, atol=1e-4)
 
 
-def test_the_fallback_takes_over(monkeypatch):
-    """Where parallel sweeps give up, the sequential ones still answer."""
+def test_updates_in_turn_take_over_where_sweeps_circle(monkeypatch):
     K, y, likelihood = random_problem(3)
     problem = ordinal(K, y, likelihood)
     expected = ep(problem, tol=1e-9)
-    survey = ep_module._survey
-    monkeypatch.setattr(
-        inference, "propagate", lambda *_: survey(problem, Sites.flat(len(y)), 1, 0)
-    )
+    turns = []
+
+    def counted(*args):
+        turns.append(1)
+        return update(*args)
+
+    update = ep_module.update_in_turn
+    monkeypatch.setattr(ep_module, "update_in_turn", counted)
+    monkeypatch.setattr(ep_module, "_CIRCLING", 0)  # as if every sweep circled
+    monkeypatch.setattr(ep_module, "_NEAR", 0.0)
     found = ep(problem, tol=1e-9)
     assert found.converged
-    assert found.n_sweeps > 1
+    assert len(turns) == found.n_sweeps - 1 > 1
     assert_allclose(found.sites.tau, expected.sites.tau, rtol=1e-6, atol=1e-8)
 
 
@@ -410,7 +478,7 @@ def test_one_site_at_a_time_survives_variances_without_digits(noise, variance):
     y = np.array([0, 1, 2, 1, 0, 2, 1, 1])
     likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], noise)
     problem = ordinal(np.full((8, 8), variance), y, likelihood)
-    found = ep_module.propagate_in_turn(problem, 60, 1e-6)
+    found = in_turn(problem, 60, 1e-6)
     for values in (found.sites.tau, found.sites.nu, found.marginal.mean, found.marginal.var):
         assert np.all(np.isfinite(values))
 
@@ -438,7 +506,7 @@ def test_no_rounding_stops_inference(way):
     for seed in range(60):
         problem = extreme(seed)
         if way == "in turn":
-            found = ep_module.propagate_in_turn(problem, 10, 1e-6)
+            found = in_turn(problem, 10, 1e-6)
         else:
             found = infer(problem, smoothing=way, max_sweeps=10)
         sites, at = found.sites, found.marginal
@@ -474,7 +542,7 @@ def test_one_site_at_a_time_with_any_projection(projection):
         rng.normal(size=6),
     )
     a = ep_module.propagate(problem, None, 500, 1e-11)
-    b = ep_module.propagate_in_turn(problem, 500, 1e-11)
+    b = in_turn(problem, 500, 1e-11)
     assert_allclose(b.posterior.mean, a.posterior.mean, rtol=1e-8, atol=1e-9)
     assert_allclose(b.marginal.var, a.marginal.var, rtol=1e-8)
 

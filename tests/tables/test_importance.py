@@ -15,7 +15,7 @@ from ordinalgp import (
     StackedOrdinalGP,
 )
 from ordinalgp.plots import ImportanceDisplay
-from ordinalgp.tables import TableModel, importance
+from ordinalgp.tables import TableModel
 from ordinalgp.tables.cross_validation import ValidationSettings, hold_out
 from ordinalgp.tables.encoding import Encoder, NumberColumn
 from ordinalgp.tables.importance import (
@@ -103,9 +103,8 @@ def test_increases_are_those_of_every_other_value():
 
 @pytest.mark.parametrize("rows", [np.arange(30), np.array([3, 4, 17])])
 @pytest.mark.parametrize("cells_per_call", [1, 500, 10**9])
-def test_predictions_in_blocks_are_those_of_one_column_at_a_time(monkeypatch, rows, cells_per_call):
+def test_predictions_in_blocks_are_those_of_one_column_at_a_time(rows, cells_per_call):
     """The same permutations, one call per column or one call for all."""
-    monkeypatch.setattr(importance, "_CELLS_PER_CALL", cells_per_call)
     rng = np.random.default_rng(3)
     X, codes = rng.normal(size=(30, 6)), rng.integers(4, size=30)
     weights = rng.normal(size=(6, 4))
@@ -114,7 +113,8 @@ def test_predictions_in_blocks_are_those_of_one_column_at_a_time(monkeypatch, ro
     def predict(table):
         return softmax(table @ weights, axis=1)
 
-    found = increases(predict, X, codes, groups, 2, np.random.default_rng(7), rows)
+    options = 2, np.random.default_rng(7), rows, cells_per_call
+    found = increases(predict, X, codes, groups, *options)
     again, known = np.random.default_rng(7), codes[rows]
     for place, features in enumerate(groups.values()):
         expected = -losses(predict(X[rows]), known) if features else np.zeros(len(rows))

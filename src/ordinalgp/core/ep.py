@@ -20,8 +20,14 @@ _SMALLEST_STEP, _SHRINK, _GROW = 0.1, 0.5, 1.5
 # On the Stocks data (600 rows, small noise) an evaluation took 31 factorisations with neither,
 # 14 with two rounds, 9 with both; more of either changed nothing.
 _ROUNDS, _DEPTH = 2, 3
-_NEAR = 0.5  # extrapolate only within this distance of the fixed point
+_COPIES_TOL = 0.1  # precision of the common site of copies, in relation to its change
+_COLLINEAR = 1e-12  # added to squares of unit length, so that equal sweeps do no harm
+_CLOSE = 0.5  # extrapolate only within this distance of the fixed point
+# The linear response is used within this distance, for so many rounds. On twelve data sets of 100
+# to 500 rows it halved the factorisations; on Car (400 rows, no noise) it left a quarter of them.
+_NEAR, _RESPONSE_ROUNDS = 1.0, 6
 _ROUNDING_CHANGE = 1e-6  # a change below this that does not shrink any more is rounding
+_CIRCLING = 8  # sweeps without a smaller change after which the sites are updated in turn
 _BLOCK = 32  # sites that move before one product carries their changes to the rest
 _LARGEST_CAVITY = 1e8  # in units of the marginal variance
 
@@ -43,9 +49,8 @@ def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray) -> 
     """Largest change of a site, all copies, in units of its posterior standard deviation."""
     d_tau = counts * (new.tau - old.tau)
     d_nu = counts * (new.nu - old.nu) - d_tau * marginal.mean
-    return float(
-        max(np.max(np.abs(d_tau) * marginal.var), np.max(np.abs(d_nu) * marginal.var**0.5))
-    )
+    var = marginal.var
+    return float(max((np.abs(d_tau) * var).max(), (np.abs(d_nu) * np.sqrt(var)).max()))
 
 
 def _target(problem: Problem, found: Approximation) -> Sites:
@@ -56,12 +61,12 @@ def _target(problem: Problem, found: Approximation) -> Sites:
     """
     target = match(found.smoothed, found.at)
     many = problem.counts > 1.0
-    if not np.any(many):
+    if not many.any():
         return target
     tau, nu = target.tau.copy(), target.nu.copy()
     marginal = Moments(found.marginal.mean[many], found.marginal.var[many])
     own = Sites(found.sites.tau[many], found.sites.nu[many])
-    common = common_site(problem, many, marginal, own, 1e-3 * min(found.change, 1e-3))
+    common = common_site(problem, many, marginal, own, _COPIES_TOL * min(found.change, 1e-3))
     tau[many], nu[many] = common.tau, common.nu
     return Sites(tau, nu)
 
@@ -74,7 +79,12 @@ def _survey(problem: Problem, sites: Sites, sweep: int, tol: float) -> Approxima
 def _settled(
     problem: Problem, posterior: Posterior, sites: Sites, sweep: int, tol: float
 ) -> Approximation:
-    marginal = posterior.observed()
+    return _matched(problem, posterior, sites, posterior.observed(), sweep, tol)
+
+
+def _matched(
+    problem: Problem, posterior: Posterior, sites: Sites, marginal: Moments, sweep: int, tol: float
+) -> Approximation:
     at = cavities(marginal, sites)
     smoothed = problem.smooth(at)
     change = _distance(sites, match(smoothed, at), marginal, problem.counts)
@@ -124,11 +134,11 @@ class _Past:
     """where EP would send them"""
     scale: FloatArray | None = None
 
-    def after(self, found: Approximation, target: Sites) -> "_Past":
+    def after(self, marginal: Moments, sites: Sites, target: Sites) -> "_Past":
         """Remember one more sweep."""
-        var = found.marginal.var
+        var = marginal.var
         scale = np.concatenate([var, np.sqrt(var)]) if self.scale is None else self.scale
-        point = scale * np.concatenate([found.sites.tau, found.sites.nu])
+        point = scale * np.concatenate([sites.tau, sites.nu])
         image = scale * np.concatenate([target.tau, target.nu])
         kept = slice(-_DEPTH, None)
         return _Past((*self.points[kept], point), (*self.images[kept], image), scale)
@@ -139,48 +149,93 @@ class _Past:
             return None
         images = np.array(self.images)
         residuals = images - np.array(self.points)
-        mix, *_ = np.linalg.lstsq(np.diff(residuals, axis=0).T, residuals[-1], rcond=1e-8)
-        tau, nu = np.split((images[-1] - mix @ np.diff(images, axis=0)) / self.scale, 2)
-        return Sites(tau, nu) if np.all(tau >= 0) else None
+        # Differences to the last sweep: their span is that of differences between neighbours.
+        moved, rest = residuals[:-1] - residuals[-1], residuals[-1]
+        size = np.sqrt(np.einsum("ki,ki->k", moved, moved))
+        if not size.all():
+            return None
+        moved /= size[:, None]
+        gram = moved @ moved.T
+        gram.flat[:: len(gram) + 1] += _COLLINEAR
+        mix = np.linalg.solve(gram, moved @ rest) / size
+        best = (images[-1] - mix @ (images[:-1] - images[-1])) / self.scale
+        m = len(best) // 2
+        return Sites(best[:m], best[m:]) if best[:m].min() >= 0 else None
 
 
-def propagate(problem: Problem, start: Start | None, max_sweeps: int, tol: float) -> Approximation:
-    """EP with all sites updated at once; a sweep that moves further than the last is damped."""
+def propagate(
+    problem: Problem, start: Start | None, max_sweeps: int, tol: float, *, in_turn: bool = True
+) -> Approximation:
+    """EP with all sites updated at once; a sweep that moves further than the last is damped.
+
+    Near the fixed point the linear response of the posterior takes over. Where sweeps circle, the
+    sites are updated ``in_turn``, if that is allowed.
+    """
     sites = Sites.flat(problem.projection.shape[0]) if start is None else start.sites
     step, last, past, stall = 1.0, np.inf, _Past(), _Stall()
+    circling = False
     for sweep in range(1, max_sweeps + 1):
-        found = _survey(problem, sites, sweep, tol)
-        if not found.converged:
-            found = stall.watch(_relax(problem, found, tol))
+        found = stall.watch(_survey(problem, sites, sweep, tol))
+        if found.converged:
+            break
+        circling = circling or (in_turn and stall.sweeps >= _CIRCLING)
+        closer = found.change < last
+        if found.change > _NEAR and not circling:
+            found = _relax(problem, found, tol)
+        near = _respond(problem, found, tol) if closer and found.change <= _NEAR else None
+        if near is not None:
+            sites, last, past = near, found.change, _Past()
+            continue
+        if circling:
+            sites, last = update_in_turn(problem, found), np.inf
+            continue
+        found = stall.watch(_relax(problem, found, tol))
         if found.converged:
             break
         step = max(_SHRINK * step, _SMALLEST_STEP) if found.change > last else min(_GROW * step, 1)
         target = _target(problem, found)
-        past = past.after(found, target) if last >= found.change <= _NEAR else _Past()
+        steady = last >= found.change <= _CLOSE
+        past = past.after(found.marginal, found.sites, target) if steady else _Past()
         last = found.change
         sites = past.extrapolated() or found.sites.towards(target, step)
     return found
 
 
-def propagate_in_turn(
-    problem: Problem, max_sweeps: int, tol: float, block: int = _BLOCK
-) -> Approximation:
-    """EP one site after the other, as App. B of [Chu05]_, for where parallel sweeps circle.
+def _respond(problem: Problem, found: Approximation, tol: float) -> Sites | None:
+    """Sites near the fixed point, from rounds with the posterior's linear response to sites.
+
+    A round costs O(n^2) and the likelihood. None where there is no such response, or where the
+    rounds do not come closer.
+    """
+    response = found.posterior.response()
+    if response is None:
+        return None
+    old, state, past, best, last = found.sites, found, _Past(), None, found.change
+    for _ in range(_RESPONSE_ROUNDS):
+        target = _target(problem, state)
+        past = past.after(state.marginal, state.sites, target)
+        sites = past.extrapolated() or target
+        marginal = response.moments(sites.tau - old.tau, sites.nu - old.nu)
+        if marginal is None:
+            break
+        state = _matched(problem, found.posterior, sites, marginal, found.n_sweeps, tol)
+        if not state.change < 10 * found.change:
+            break
+        if state.change < (found if best is None else best).change:
+            best = state
+        # One step more is taken without a look at where it leads.
+        if state.change * min(1.0, state.change / last) <= tol:
+            break
+        last = state.change
+    return None if best is None else _target(problem, best)
+
+
+def update_in_turn(problem: Problem, found: Approximation, block: int = _BLOCK) -> Sites:
+    """Update every site once, each seeing the updates before it, as in App. B of [Chu05]_.
 
     Sites of a block move one by one within their own marginal; the rest of the posterior follows
     by one product per block. Every size of blocks gives the same sites, up to rounding.
     """
-    sites, stall = Sites.flat(problem.projection.shape[0]), _Stall()
-    for sweep in range(1, max_sweeps + 1):
-        found = stall.watch(_survey(problem, sites, sweep, tol))
-        if found.converged:
-            break
-        sites = _one_round(problem, found, block)
-    return found
-
-
-def _one_round(problem: Problem, found: Approximation, block: int) -> Sites:
-    """Update every site once, each seeing the updates before it."""
     K, A = problem.K, problem.projection
     sites = Sites(found.sites.tau.copy(), found.sites.nu.copy())
     mean = found.posterior.mean.copy()

@@ -6,7 +6,7 @@ differs, except how a step is kept in check.
 
 import numpy as np
 
-from ordinalgp.core.ep import propagate, propagate_in_turn
+from ordinalgp.core.ep import propagate
 from ordinalgp.core.laplace import climb
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 
@@ -22,10 +22,8 @@ def infer(
     """Approximate the posterior; ``start`` is the answer to a similar problem."""
     if smoothing == "mode":
         return climb(problem, start, max_sweeps, tol)
-    found = propagate(problem, start, max_sweeps, tol)
     # Observations that count less than once can have improper cavities: no order of updates
     # helps there, and the search steps back from such hyperparameters by itself. Updates in turn
     # need the whole covariance, which a sparse problem is too large for.
-    done = found.converged or bool(np.any(problem.counts < 1))
-    done = done or not isinstance(problem.K, np.ndarray)
-    return found if done else propagate_in_turn(problem, max_sweeps, tol)
+    in_turn = isinstance(problem.K, np.ndarray) and not bool(np.any(problem.counts < 1))
+    return propagate(problem, start, max_sweeps, tol, in_turn=in_turn)

@@ -21,6 +21,8 @@ from ordinalgp.kernels import PerColumn
 
 __all__ = ["contract", "kernel_slope"]
 
+_HALF = np.triu(np.ones((BLOCK, BLOCK))) - 0.5 * np.eye(BLOCK)  # counts each pair half
+
 _noted: set[type] = set()  # classes whose missing rule was logged
 
 
@@ -39,20 +41,21 @@ def kernel_slope(
     if not np.isfinite(stretch):  # squares of huge inputs overflow, and 0 * inf is nan
         stretch = _meet(upstream, K, np.minimum(r2, 1e300))
     slopes = [(constant, total), (rbf, stretch / rbf.length_scale**2)]
-    if constant is not None and kernel.k1 is rbf:
+    if constant is None:
+        return np.array([slopes[1][1]][: kernel.n_dims])
+    if kernel.k1 is rbf:
         slopes.reverse()
     return np.array([slope for part, slope in slopes if part is not None and part.n_dims])
 
 
 def _meet(upstream: Upstream, K: FloatArray, r2: FloatArray | None = None) -> float:
     """Sum of dL/dK times K, or times K r^2; all three symmetric, so that half of them will do."""
-    half = np.triu(np.ones((BLOCK, BLOCK))) - 0.5 * np.eye(BLOCK)
     total = 0.0
     for i in range(0, len(K), BLOCK):
         rows = K[i : i + BLOCK, i:]
         with np.errstate(invalid="ignore"):
             block = rows.copy() if r2 is None else rows * r2[i : i + BLOCK, i:]
-            block[:, : len(rows)] *= half[: len(rows), : len(rows)]
+            block[:, : len(rows)] *= _HALF[: len(rows), : len(rows)]
         total += 2.0 * upstream.meet(i, block)
     return total
 

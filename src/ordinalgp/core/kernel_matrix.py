@@ -31,6 +31,15 @@ def kernel_matrix(kernel: sk.Kernel, X: Any, workspace: Workspace | None = None)
     return np.array(kernel(X), dtype=float)
 
 
+def kernel_at(kernel: sk.Kernel, theta: FloatArray) -> sk.Kernel:
+    """The kernel at other hyperparameters; ``clone_with_theta`` without its searches for names."""
+    if type(kernel) is sk.RBF and not isinstance(kernel.length_scale_bounds, str) and len(theta):
+        scale = np.exp(theta)
+        scale = scale if np.ndim(kernel.length_scale) else scale[0]
+        return sk.RBF(scale, kernel.length_scale_bounds)
+    return kernel.clone_with_theta(theta)
+
+
 def _from_tiles(pairs: Tiles, out: FloatArray) -> FloatArray:
     """The symmetric matrix, its upper triangle computed."""
     for rows in strips(len(out)):

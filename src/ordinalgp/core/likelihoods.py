@@ -7,6 +7,7 @@ tilted normaliser, with the predictive moments the log predictive probability.
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -231,9 +232,15 @@ class Thresholds(Likelihood):
         self, y: IntArray, mean: FloatArray, scale: FloatArray | float
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Standardised lower edge, upper edge and width of each level ``y``."""
-        b = np.concatenate([[-np.inf], self.thresholds, [np.inf]])
-        widths = np.concatenate([[np.inf], self.gaps, [np.inf]])
-        return (b[y] - mean) / scale, (b[y + 1] - mean) / scale, widths[y] / scale
+        lower, upper, widths = self._levels
+        return (lower[y] - mean) / scale, (upper[y] - mean) / scale, widths[y] / scale
+
+    @cached_property
+    def _levels(self) -> FloatArray:
+        """Lower edge, upper edge and width of every level, (3, r)."""
+        b, ends = self.thresholds, [np.inf]
+        lower, upper = np.concatenate([[-np.inf], b]), np.concatenate([b, ends])
+        return np.array([lower, upper, np.concatenate([ends, self.gaps, ends])])
 
     def pack(
         self, y: IntArray, d_lo: FloatArray, d_hi: FloatArray, d_log_noise: FloatArray
@@ -289,8 +296,10 @@ class OrdinalProbit(Thresholds):
         with the predictive variance, eq. (18). ``y`` holds codes 0..r-1, all shapes (m,).
         """
         cut, s = self._cut(y, mean, var)
-        d2, d3 = -cut.information / s**2, cut.third / s**3
-        return Smoothed(cut.log_mass, cut.mean / s, d2, d3, cut)
+        rate = 1.0 / s
+        square = rate * rate
+        d2, d3 = -cut.information * square, cut.third * (square * rate)
+        return Smoothed(cut.log_mass, cut.mean * rate, d2, d3, cut)
 
     def value_and_slope(
         self, y: IntArray, mean: FloatArray, var: FloatArray

@@ -17,6 +17,7 @@ dpotrf, dtrtri, dlauum, dpotri = map(
     threaded, (lapack.dpotrf, lapack.dtrtri, lapack.dlauum, lapack.dpotri)
 )
 _STRIP = 128  # rows at a time that stay in the cache
+_BELOW = np.tri(_STRIP, k=-1, dtype=bool)  # below the diagonal of a strip's own columns
 # Shares of the diagonal, in units of n eps, that are tried in turn where definiteness is lost.
 _SHARES = (0.0, 1.0, 1e2, 1e4)
 _FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the mean of the diagonal
@@ -96,7 +97,7 @@ class Triangle:
     def __init__(self, build: Build, careful: Build | None = None) -> None:
         factor, self.definite = _factor(build, careful, clean=False)
         self._lower: Any = factor
-        self.half_log_det = float(np.sum(np.log(np.diagonal(factor))))
+        self.half_log_det = float(np.log(np.diagonal(factor)).sum())
 
     @cached_property
     def inverse(self) -> FloatArray:
@@ -163,20 +164,18 @@ def _invert(lower: FloatArray) -> None:
 
 def _clear_lower(A: FloatArray) -> None:
     """Write zeros below the diagonal of a matrix in C order."""
-    below = np.tri(_STRIP, k=-1, dtype=bool)
     for i in range(0, len(A), _STRIP):
         A[i : i + _STRIP, :i] = 0.0
         block = A[i : i + _STRIP, i : i + _STRIP]
-        np.copyto(block, 0.0, where=below[: len(block), : len(block)])
+        np.copyto(block, 0.0, where=_BELOW[: len(block), : len(block)])
 
 
 def mirrored(upper: FloatArray) -> FloatArray:
     """Fill the lower triangle from the upper one, in place and in C order."""
-    below = np.tri(_STRIP, k=-1, dtype=bool)
     for i in range(0, len(upper), _STRIP):
         j = i + _STRIP
         block = upper[i:j, i:j]
-        np.copyto(block, block.T, where=below[: len(block), : len(block)])
+        np.copyto(block, block.T, where=_BELOW[: len(block), : len(block)])
         upper[j:, i:j] = upper[i:j, j:].T
     return upper
 

@@ -6,16 +6,30 @@ Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
 from functools import cached_property, partial
 
 import numpy as np
+from scipy.linalg import blas
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.linalg import Triangle, matrix, mirrored
-from ordinalgp.core.posterior import Moments, Posterior, Preconditioner, Prior, Sites
+from ordinalgp.core.posterior import (
+    Copies,
+    Moments,
+    Posterior,
+    Preconditioner,
+    Prior,
+    Response,
+    Sites,
+)
 from ordinalgp.core.projections import Identity, lift, sandwich
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
 _WEAK_SITE = 1e-4
 _FAINT = 1e-6  # smallest share of the largest site's scale that a preconditioner divides by
+# Share of the posterior precision below which a site has no part in the response.
+_UNHEARD = 1e-10
+# Rounds for the means of a response, and the share of the squared residual that ends them.
+_MEAN_ROUNDS, _MEAN_SHARE = 5, 1e-3
+_TRUSTED_SHARE = 0.5  # of a variance, up to which first-order changes are trusted
 _STRIP = 128  # rows at a time that stay in the cache
 
 
@@ -49,9 +63,11 @@ class ObservationSpacePosterior(Posterior):
     def _observation_weights(self, shift: FloatArray) -> FloatArray:
         """W = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
         S, live = self._S, self._S > 0
+        if live.all() and not self._g0.any():
+            return S * self._triangle.solve(shift / S)
         scaled = np.divide(shift, S, out=np.zeros_like(shift), where=live)
         rest = np.where(live, 0.0, shift)
-        offset = self._g0 + self._P @ rest if np.any(rest) else self._g0
+        offset = self._g0 + self._P @ rest if rest.any() else self._g0
         return S * self._triangle.solve(scaled - S * offset) + rest
 
     @property
@@ -69,17 +85,28 @@ class ObservationSpacePosterior(Posterior):
         weak = self._T * prior < _WEAK_SITE
         T = np.where(weak, 1.0, self._T)
         var = (1.0 - np.einsum("ki,ki->i", inverse, inverse)) / T
-        if np.any(weak):
+        if weak.any():
             half = self._triangle.half_product((self._S * self._P[weak]).T)  # P is symmetric
             var[weak] = prior[weak] - np.einsum("ki,ki->i", half, half)
         # A posterior variance lies between 0 and both the prior's and the site's.
         tiny = np.finfo(float).tiny
-        return np.clip(var, tiny, np.maximum(prior, tiny))
+        return np.minimum(np.maximum(var, tiny), np.maximum(prior, tiny))
 
     def observed(self) -> Moments:
         """Means g0 + P w and variances from the columns of L^-1."""
         spread = self._copies.spread
         return Moments(spread(self._u), spread(self._variances))
+
+    def response(self) -> Response | None:
+        """The covariance of u, and its squares."""
+        n, var = len(self._T), self._variances
+        inverse = self._triangle.upper_inverse(1.0, self._workspace).T
+        squares = matrix(self._workspace, "squares", n).T
+        np.multiply(inverse, inverse, out=squares)
+        # The covariance with weaker sites is lost in I - B^-1, and it matters to no other.
+        heard = self._T * var > _UNHEARD
+        scale = np.divide(1.0, self._S, out=np.zeros(n), where=heard)
+        return _Response(self._u, var, inverse, squares, scale, self._copies)
 
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(I - R K) v, and K times that."""
@@ -110,6 +137,71 @@ class ObservationSpacePosterior(Posterior):
         """Take off the covariance that the sites explain."""
         half = self._half(K_cross)
         return K_new - half.T @ half
+
+
+class _Response(Response):
+    """Reaction of the moments of u, whose covariance is C = (I - B^-1) / S S'.
+
+    With changes D of the precisions the variances become C_ii / (1 + D_i C_ii), which is exact if
+    only one site moves, less sum_j C_ij^2 D_j / (1 + D_j C_jj) / (1 + D_i C_ii)^2: first order in
+    the others. The means are old mean + C y with (I + D C) y = d_nu - D old mean. This is solved by
+    conjugate gradients in the inner product of C, which begin at the last answer.
+    """
+
+    def __init__(
+        self,
+        mean: FloatArray,
+        var: FloatArray,
+        inverse: FloatArray,
+        squares: FloatArray,
+        scale: FloatArray,
+        copies: Copies,
+    ) -> None:
+        self._old, self._var, self._copies = mean, var, copies
+        self._y, self._Cy = np.zeros_like(mean), np.zeros_like(mean)
+        self._inverse, self._squares, self._scale = inverse, squares, scale
+
+    def _others(self, matrix: FloatArray, scale: FloatArray, x: FloatArray) -> FloatArray:
+        """A symmetric matrix, of which the lower triangle is at hand, without its diagonal."""
+        x = scale * x
+        return scale * (blas.dsymv(1.0, matrix, x, lower=1) - np.diagonal(matrix) * x)
+
+    def moments(self, d_tau: FloatArray, d_nu: FloatArray) -> Moments | None:
+        """Moments under changed sites; means begin at those that were asked for last."""
+        D, shift, var = self._copies.merge(d_tau), self._copies.merge(d_nu), self._var
+        own = 1.0 + D * var
+        from_others = self._others(self._squares, self._scale**2, D / own)
+        shares = from_others / (
+            own * var
+        )  # of its variance that an observation loses to the others
+        if not np.abs(shares).max() < _TRUSTED_SHARE:
+            return None
+        changed = (1.0 - shares) * var / own
+        mean = self._old + self._solve(D, shift - D * self._old)
+        return Moments(self._copies.spread(mean), self._copies.spread(changed))
+
+    def _times_covariance(self, x: FloatArray) -> FloatArray:
+        return self._var * x - self._others(self._inverse, self._scale, x)
+
+    def _solve(self, D: FloatArray, b: FloatArray) -> FloatArray:
+        """C y with (I + D C) y = b, nearly."""
+        y, Cy = self._y, self._Cy
+        rest = b - y - D * Cy
+        C_rest = self._times_covariance(rest)
+        size = first = float(rest @ C_rest)
+        p, Cp = rest, C_rest
+        for _ in range(_MEAN_ROUNDS):
+            image = p + D * Cp
+            curvature = float(Cp @ image)
+            if not (size > _MEAN_SHARE * first and curvature > 0):
+                break
+            step = size / curvature
+            y, Cy, rest = y + step * p, Cy + step * Cp, rest - step * image
+            C_rest = self._times_covariance(rest)
+            last, size = size, float(rest @ C_rest)
+            p, Cp = rest + size / last * p, C_rest + size / last * Cp
+        self._y, self._Cy = y, Cy
+        return Cy
 
 
 def _without_sites(S: FloatArray, triangle: Triangle, v: FloatArray) -> FloatArray:

@@ -43,6 +43,16 @@ class Sites:
         return Sites(np.exp(-2.0 * log_scale) * self.tau, np.exp(-log_scale) * self.nu)
 
 
+class Response(Protocol):
+    """Reaction of the moments of u = A f to small changes of the sites."""
+
+    def moments(self, d_tau: FloatArray, d_nu: FloatArray) -> Moments | None:
+        """Moments of u under changed sites, one change per observation; None if they are too large.
+
+        O(n^2).
+        """
+
+
 Preconditioner = Callable[[FloatArray], FloatArray]
 """v to (I + A' T A K)^-1 v, (N,), nearly where a site says nothing"""
 
@@ -74,6 +84,10 @@ class Posterior(Protocol):
 
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
+
+    def response(self) -> Response | None:
+        """The reaction of u to changes of sites; None where it costs more than it gains."""
+        return None
 
     def covary(self, v: FloatArray) -> FloatArray:
         """The posterior covariance times v, (N,) or (N, k)."""

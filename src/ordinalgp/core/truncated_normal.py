@@ -7,7 +7,7 @@ its variance minus one, and its third cumulant.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -21,27 +21,71 @@ _FARTHEST = 1e150  # the square of the nearer edge stays finite
 # exp(-40) = 4e-18: what lies beyond contributes nothing to a double.
 _NEGLIGIBLE = 40.0
 _FEW_INTERVALS = 64  # below this number the calls cost more than the nodes
+_TAIL = 4.0  # nearer edges beyond this lie in the tail
 _MILD_EXPONENT = 10.0  # up to this exponent across the interval half the nodes will do
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Interval:
-    """A standard normal cut to an interval; every field has the same shape."""
+    """A standard normal cut to an interval; every quantity has the same shape.
 
-    log_mass: FloatArray
-    """log[Phi(hi) - Phi(lo)]"""
-    mean: FloatArray
-    var: FloatArray
-    third: FloatArray
-    """third cumulant"""
-    information: FloatArray
-    """1 - var, kept apart because the difference cancels when little is cut off"""
-    lo_density: FloatArray
-    """phi(lo) / mass, and 0 at an infinite edge"""
-    hi_density: FloatArray
-    below: FloatArray
-    """mean - lo, without cancellation; finite where the edge is not"""
-    above: FloatArray
+    Intervals are computed with their nearer edge on the left. What the reflection changes is
+    changed back when it is asked for.
+    """
+
+    parts: FloatArray
+    """of the intervals with the nearer edge on the left, (9, m)"""
+    flip: np.ndarray
+    """whether an interval was reflected, (m,)"""
+
+    @property
+    def log_mass(self) -> FloatArray:
+        """log[Phi(hi) - Phi(lo)]."""
+        return self.parts[0]
+
+    @property
+    def var(self) -> FloatArray:
+        """Variance of the cut variable."""
+        return self.parts[2]
+
+    @property
+    def information(self) -> FloatArray:
+        """1 - var, kept apart because the difference cancels when little is cut off."""
+        return self.parts[4]
+
+    @cached_property
+    def _sign(self) -> FloatArray:
+        return 1.0 - 2.0 * self.flip
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """Mean of the cut variable."""
+        return self._sign * self.parts[1]
+
+    @cached_property
+    def third(self) -> FloatArray:
+        """Third cumulant."""
+        return self._sign * self.parts[3]
+
+    @cached_property
+    def lo_density(self) -> FloatArray:
+        """phi(lo) / mass, and 0 at an infinite edge."""
+        return np.where(self.flip, self.parts[6], self.parts[5])
+
+    @cached_property
+    def hi_density(self) -> FloatArray:
+        """phi(hi) / mass, and 0 at an infinite edge."""
+        return np.where(self.flip, self.parts[5], self.parts[6])
+
+    @cached_property
+    def below(self) -> FloatArray:
+        """mean - lo, without cancellation; finite where the edge is not."""
+        return np.where(self.flip, self.parts[8], self.parts[7])
+
+    @cached_property
+    def above(self) -> FloatArray:
+        """hi - mean, without cancellation; finite where the edge is not."""
+        return np.where(self.flip, self.parts[7], self.parts[8])
 
 
 def cut_normal(lo: FloatArray, hi: FloatArray, width: FloatArray | None = None) -> Interval:
@@ -50,30 +94,31 @@ def cut_normal(lo: FloatArray, hi: FloatArray, width: FloatArray | None = None) 
     ``width`` is hi - lo; pass it where it is known better than the difference.
     """
     width = np.subtract(hi, lo) if width is None else width
-    # Reflect so that the interval leans to the right: its nearer edge is then ``lo``.
-    with np.errstate(invalid="ignore"):
-        flip = lo + hi < 0  # false for the whole line, where the sum is not a number
-    near = np.clip(np.where(flip, -hi, lo), -_FAR, _FARTHEST)
+    # Reflect so that the interval leans to the right: its nearer edge is then ``lo``. Not so for
+    # the whole line.
+    flip = lo < -hi
+    near = np.where(flip, -hi, lo)
+    np.minimum(np.maximum(near, -_FAR, out=near), _FARTHEST, out=near)
     width = np.minimum(width, np.abs(near) + _FAR)
     # Formulas in Phi and phi cancel where the cut variable's variance is small: in the
     # tail and in narrow intervals. There the density is smooth: integrate it instead.
-    smooth = np.flatnonzero((near > 2.0) | (width < 1.0))
+    smooth = np.flatnonzero((near > _TAIL) | (width < 1.0))
     if len(smooth) == 0:
-        return _reflected(_by_formula(near, width), flip)
+        return Interval(_by_formula(near, width), flip)
     near_smooth, width_smooth = near[smooth], width[smooth]
     near[smooth], width[smooth] = 0.0, 1.0  # anything harmless
     parts = _by_formula(near, width)
     parts[:, smooth] = _integrated(near_smooth, width_smooth)
-    return _reflected(parts, flip)
+    return Interval(parts, flip)
 
 
 def _integrated(lo: FloatArray, width: FloatArray) -> FloatArray:
     """Integrate, with half the nodes wherever they will do and there are enough to gain by it."""
     mild = width * (lo + 0.5 * width) < _MILD_EXPONENT
+    if mild.all():
+        return _by_quadrature(16, lo, width)
     if np.count_nonzero(mild) < _FEW_INTERVALS:
         return _by_quadrature(32, lo, width)
-    if np.all(mild):
-        return _by_quadrature(16, lo, width)
     parts = np.empty((9, len(lo)))
     for order, where in ((16, np.flatnonzero(mild)), (32, np.flatnonzero(~mild))):
         parts[:, where] = _by_quadrature(order, lo[where], width[where])
@@ -82,17 +127,22 @@ def _integrated(lo: FloatArray, width: FloatArray) -> FloatArray:
 
 def _by_formula(lo: FloatArray, width: FloatArray) -> FloatArray:
     """Use the error function; lo + hi >= 0, and the interval is wide and not in the tail."""
-    hi = lo + width
-    log_upper = log_ndtr(-lo)
-    log_mass = log_upper + np.log1p(-np.exp(log_ndtr(-hi) - log_upper))
-    lo_density = np.exp(-0.5 * lo**2 - _LOG_SQRT_2PI - log_mass)
-    hi_density = np.exp(-0.5 * hi**2 - _LOG_SQRT_2PI - log_mass)
-    mean = lo_density - hi_density
-    information = hi * hi_density - lo * lo_density + mean**2
-    var = 1.0 - information
-    below, above = mean - lo, hi - mean
-    third = lo_density * (below**2 - var) - hi_density * (above**2 - var)
-    return np.array([log_mass, mean, var, third, information, lo_density, hi_density, below, above])
+    edges = np.empty((2, len(lo)))
+    edges[0] = lo
+    hi = np.add(lo, width, out=edges[1])
+    log_upper, log_beyond = log_ndtr(-edges)
+    parts = np.empty((9, len(lo)))
+    log_mass, mean, var, third, information, lo_density, hi_density, below, above = parts
+    np.add(log_upper, np.log1p(-np.exp(log_beyond - log_upper)), out=log_mass)
+    np.exp(-0.5 * edges * edges - (log_mass + _LOG_SQRT_2PI), out=parts[5:7])
+    np.subtract(lo_density, hi_density, out=mean)
+    np.subtract(mean, lo, out=below)
+    np.subtract(hi, mean, out=above)
+    # hi phi(hi) - lo phi(lo) + mean^2, over the mass
+    np.add(above * hi_density, below * lo_density, out=information)
+    np.subtract(1.0, information, out=var)
+    np.subtract(lo_density * (below * below - var), hi_density * (above * above - var), out=third)
+    return parts
 
 
 def _by_quadrature(order: int, lo: FloatArray, width: FloatArray) -> FloatArray:
@@ -126,13 +176,6 @@ def _legendre(order: int) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights on (0, 1): 32 integrate exp(-40 x) to 1e-20, 16 exp(-10 x)."""
     nodes, weights = np.polynomial.legendre.leggauss(order)
     return (nodes + 1) / 2, weights / 2
-
-
-def _reflected(parts: FloatArray, flip: np.ndarray) -> Interval:
-    """Undo the reflection: the mean and third cumulant change sign, the edges swap."""
-    parts[[1, 3]] *= np.where(flip, -1.0, 1.0)
-    parts[5:] = np.where(flip, parts[[6, 5, 8, 7]], parts[5:])
-    return Interval(*parts)
 
 
 @lru_cache(maxsize=4)

@@ -79,6 +79,7 @@ class LeastSquaresTask(ExactTask):
     """Regression on ranks: everything that stays the same while hyperparameters vary."""
 
     prior_mean: Annotated[float, Axes("", *FINITE)]
+    exact_slopes: ClassVar[bool] = True
 
     @property
     def link(self) -> OrdinalProbit:

@@ -106,6 +106,7 @@ def increases(
     repetitions: int,
     rng: np.random.Generator,
     rows: IntArray | None = None,
+    cells_per_call: int = _CELLS_PER_CALL,
 ) -> FloatArray:
     """Increase of the loss of each row when a column is permuted, (n_rows, n_columns).
 
@@ -119,7 +120,7 @@ def increases(
     varied = [
         (k, list(g)) for k, g in enumerate(groups.values()) if np.ptp(X[:, list(g)], axis=0).any()
     ]
-    per_call = max(1, _CELLS_PER_CALL // (repetitions * max(X[rows].size, 1)))
+    per_call = max(1, cells_per_call // (repetitions * max(X[rows].size, 1)))
     for start in range(0, len(varied), per_call):
         block = varied[start : start + per_call]
         shuffled = np.tile(X[rows], (len(block), repetitions, 1, 1))
