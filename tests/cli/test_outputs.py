@@ -244,7 +244,7 @@ def test_a_full_disk_is_said_before_the_work(tmp_path, monkeypatch):
 def test_a_disk_that_is_full_at_the_end_is_said_in_words(command, ready):
     code, _, err = ready(*COMMANDS[command], "-o", "/dev/full")
     assert code == 2
-    assert "The output cannot be written: No space left on device. Free space" in err
+    assert "The output cannot be written: No space left on device. Free some space" in err
     assert "Errno" not in err
 
 
