@@ -46,12 +46,12 @@ def measure(path: Path) -> tuple[int, float, int]:
 
 def pages(names: list[str]) -> list[Path]:
     """Return the Markdown pages among files and below folders."""
-    found = [
-        page
-        for name in map(Path, names)
-        for page in (sorted(name.rglob("*.md")) if name.is_dir() else [name])
-    ]
-    return [page for page in found if not {"_build", "generated", "gallery"} & set(page.parts)]
+    made = {"_build", "generated", "gallery"}
+    found = []
+    for name in map(Path, names):
+        below = sorted(name.rglob("*.md")) if name.is_dir() else [name]
+        found += [page for page in below if not made & set(page.relative_to(name).parts)]
+    return found
 
 
 def main() -> None:

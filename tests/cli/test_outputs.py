@@ -1,5 +1,6 @@
 """Outputs: nothing is destroyed, and what cannot be written is said before the work begins."""
 
+import errno
 import io
 import json
 import os
@@ -21,6 +22,7 @@ from ordinalgp.tables import TableModel
 
 pytest.importorskip("typer")
 pytest.importorskip("matplotlib")
+from ordinalgp.cli.common import _is_closed_pipe
 from ordinalgp.cli.main import _tolerate, build
 
 posix = pytest.mark.skipif(os.name == "nt", reason="pipes, devices and sockets of Unix")
@@ -242,7 +244,7 @@ def test_a_full_disk_is_said_before_the_work(tmp_path, monkeypatch):
 def test_a_disk_that_is_full_at_the_end_is_said_in_words(command, ready):
     code, _, err = ready(*COMMANDS[command], "-o", "/dev/full")
     assert code == 2
-    assert "The output cannot be written: No space left on device. Free space" in err
+    assert "The output cannot be written: No space left on device. Free some space" in err
     assert "Errno" not in err
 
 
@@ -281,6 +283,20 @@ def test_demo_and_checkpoint_need_folders(ready, tmp_path):
 def test_predictions_are_no_spreadsheet(ready, no_work):
     code, _, err = ready(*COMMANDS["predict"], "-o", "out.xlsx")
     assert (code, "tables are written as .csv, .csv.gz, .tsv or .parquet" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("platform", "error", "closed"),
+    [
+        ("linux", BrokenPipeError(errno.EPIPE, "Broken pipe"), True),
+        ("win32", OSError(errno.EINVAL, "Invalid argument"), True),
+        ("win32", OSError(errno.EINVAL, "Invalid argument", "a?b.csv"), False),
+        ("linux", OSError(errno.EINVAL, "Invalid argument"), False),
+    ],
+)
+def test_a_reader_who_leaves_is_no_error(monkeypatch, platform, error, closed):
+    monkeypatch.setattr(sys, "platform", platform)
+    assert _is_closed_pipe(error) is closed
 
 
 @pytest.mark.parametrize(

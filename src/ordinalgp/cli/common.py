@@ -88,10 +88,10 @@ def plain_errors() -> Iterator[None]:
         for warning in caught:
             if issubclass(warning.category, UserWarning):  # among them what did not converge
                 note(f"Warning: {warning.message}")
-    except BrokenPipeError:  # whoever reads the output has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(1) from None
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
+        if _is_closed_pipe(error):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
         print(f"Error: {_in_words(error)}", file=sys.stderr)
         raise typer.Exit(2) from error
 
@@ -106,6 +106,14 @@ def _in_words(error: Exception) -> str:
         )
     what = "A file" if error.filename is None else repr(error.filename)
     return f"{what} cannot be read or written: {error.strerror}."
+
+
+def _is_closed_pipe(error: Exception) -> bool:
+    """Whether the reader of the output has had enough; Windows calls it an invalid argument."""
+    if isinstance(error, BrokenPipeError):
+        return True
+    invalid = isinstance(error, OSError) and error.errno == errno.EINVAL and error.filename is None
+    return invalid and sys.platform == "win32"
 
 
 def heed_interrupts() -> None:
