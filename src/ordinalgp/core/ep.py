@@ -27,6 +27,7 @@ _CLOSE = 0.5  # extrapolate only within this distance of the fixed point
 # to 500 rows it halved the factorisations; on Car (400 rows, no noise) it left a quarter of them.
 _NEAR, _RESPONSE_ROUNDS = 1.0, 6
 _ROUNDING_CHANGE = 1e-6  # a change below this that does not shrink any more is rounding
+_LOST = 30.0  # change at a warm start above which a cold one is nearer
 _CIRCLING = 8  # sweeps without a smaller change after which the sites are updated in turn
 _BLOCK = 32  # sites that move before one product carries their changes to the rest
 _LARGEST_CAVITY = 1e8  # in units of the marginal variance
@@ -178,6 +179,9 @@ def propagate(
         found = stall.watch(_survey(problem, sites, sweep, tol))
         if found.converged:
             break
+        if sweep == 1 and start is not None and found.change > _LOST:
+            sites = Sites.flat(len(sites.tau))
+            continue
         circling = circling or (in_turn and stall.sweeps >= _CIRCLING)
         closer = found.change < last
         if found.change > _NEAR and not circling:
