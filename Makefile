@@ -107,6 +107,7 @@ format: $(VENV)/.dev  ## rewrite the sources in the project's format
 bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.order_speed
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.random_problems
 
 # What is in papers/results is not computed again; remove a file there to start anew.
 PAPERS := $(ONE_THREAD) $(BIN)/python -m papers

@@ -464,9 +464,8 @@ def test_updates_in_turn_take_over_where_sweeps_circle(monkeypatch):
 
     update = ep_module.update_in_turn
     monkeypatch.setattr(ep_module, "update_in_turn", counted)
-    monkeypatch.setattr(ep_module, "_CIRCLING", 0)  # as if every sweep circled
-    monkeypatch.setattr(ep_module, "_NEAR", 0.0)
-    found = ep(problem, tol=1e-9)
+    # As if every sweep circled.
+    found = ep_module.propagate(problem, None, 300, 1e-9, near=0.0, patience=0)
     assert found.converged
     assert len(turns) == found.n_sweeps - 1 > 1
     assert_allclose(found.sites.tau, expected.sites.tau, rtol=1e-6, atol=1e-8)

@@ -27,6 +27,7 @@ _CLOSE = 0.5  # extrapolate only within this distance of the fixed point
 # to 500 rows it halved the factorisations; on Car (400 rows, no noise) it left a quarter of them.
 _NEAR, _RESPONSE_ROUNDS = 1.0, 6
 _ROUNDING_CHANGE = 1e-6  # a change below this that does not shrink any more is rounding
+_LOST = 30.0  # change at a warm start above which a cold one is nearer
 _CIRCLING = 8  # sweeps without a smaller change after which the sites are updated in turn
 _BLOCK = 32  # sites that move before one product carries their changes to the rest
 _LARGEST_CAVITY = 1e8  # in units of the marginal variance
@@ -164,12 +165,20 @@ class _Past:
 
 
 def propagate(
-    problem: Problem, start: Start | None, max_sweeps: int, tol: float, *, in_turn: bool = True
+    problem: Problem,
+    start: Start | None,
+    max_sweeps: int,
+    tol: float,
+    *,
+    in_turn: bool = True,
+    near: float = _NEAR,
+    patience: int = _CIRCLING,
 ) -> Approximation:
     """EP with all sites updated at once; a sweep that moves further than the last is damped.
 
     Near the fixed point the linear response of the posterior takes over. Where sweeps circle, the
-    sites are updated ``in_turn``, if that is allowed.
+    sites are updated ``in_turn``, if that is allowed. ``near`` is the distance within which there
+    is a linear response, and ``patience`` the number of sweeps without a smaller change.
     """
     sites = Sites.flat(problem.projection.shape[0]) if start is None else start.sites
     step, last, past, stall = 1.0, np.inf, _Past(), _Stall()
@@ -178,13 +187,16 @@ def propagate(
         found = stall.watch(_survey(problem, sites, sweep, tol))
         if found.converged:
             break
-        circling = circling or (in_turn and stall.sweeps >= _CIRCLING)
+        if sweep == 1 and start is not None and found.change > _LOST:
+            sites = Sites.flat(len(sites.tau))
+            continue
+        circling = circling or (in_turn and stall.sweeps >= patience)
         closer = found.change < last
-        if found.change > _NEAR and not circling:
+        if found.change > near and not circling:
             found = _relax(problem, found, tol)
-        near = _respond(problem, found, tol) if closer and found.change <= _NEAR else None
-        if near is not None:
-            sites, last, past = near, found.change, _Past()
+        response = _respond(problem, found, tol) if closer and found.change <= near else None
+        if response is not None:
+            sites, last, past = response, found.change, _Past()
             continue
         if circling:
             sites, last = update_in_turn(problem, found), np.inf
