@@ -81,8 +81,7 @@ def predict(
     """
     if decision is not None:
         common.check_choice("--decision", decision, RULES)
-    if not 0 <= coverage <= 1:
-        raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
+    common.check_coverage(coverage)
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     if output is not None:
         check_table_output(output, [model, table])
