@@ -310,8 +310,7 @@ class _Outputs:
     def levels(self, outputs: FloatArray) -> IntArray:
         """Ranks that the model predicts, by its decision rule."""
         p, model = outputs[:, : len(self.scale)], self.model
-        rule = model.classifier_.decision if model.decision is None else model.decision
-        return decide(p, rule, model.level_counts_)
+        return decide(p, model.decision_, model.level_counts_)
 
 
 # -------------------------------------------------------------------------------- contributions
