@@ -575,10 +575,22 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; ``loo_proba_`` has them in rank order.
+            Columns in the order of ``classes_``.
         """
         check_is_fitted(self)
         return self.classifier_.loo_proba()
+
+    @available_if(lambda self: hasattr(self.classifier_, "loo_category_proba"))
+    def loo_category_proba(self) -> FloatArray:
+        """Leave-one-out probabilities as in :meth:`loo_proba`, columns in rank order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_categories)
+            Columns in the order of ``categories_``, as :mod:`ordinalgp.metrics` takes them.
+        """
+        check_is_fitted(self)
+        return self.classifier_.loo_category_proba()
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict a run of levels for each row that contains its level with some probability.
