@@ -13,6 +13,7 @@ from ordinalgp.runtime.warning import warn_user
 _MIN_ROWS_TO_CALL_CONTINUOUS = 10
 MOST_UNNAMED_LEVELS = 50
 """different numbers that are taken for levels without being named"""
+_MOST_SAVED_LEVELS = 100_000  # no fit takes so many; a file with more is hostile
 
 
 @dataclass(frozen=True)
@@ -116,9 +117,12 @@ def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray
 
 
 def levels_agree(categories: NDArray[Any], classes: NDArray[Any]) -> bool:
-    """Whether saved levels are at least two, each once, and the observed ones are among them."""
-    distinct = len(set(categories.tolist())) == len(categories) >= 2
-    return distinct and len(classes) > 0 and bool(np.all(class_positions(categories, classes) >= 0))
+    """Whether saved levels are at least two, each once, and the observed ones are some of them."""
+    if not 0 < len(classes) <= len(categories) <= _MOST_SAVED_LEVELS:
+        return False
+    levels, observed = set(categories.tolist()), set(classes.tolist())
+    distinct = (len(levels), len(observed)) == (len(categories), len(classes))
+    return distinct and len(levels) >= 2 and observed <= levels
 
 
 def label_values(labels: Any, name: str) -> NDArray[Any]:
