@@ -237,7 +237,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array of shape (n_samples, n_columns)
+        X : DataFrame, Table, dict of columns, list of dicts or array of shape (n_samples, n_columns)
             The features.
         y : array-like of shape (n_samples,)
             Ordered levels, as the classifier takes them.
@@ -450,7 +450,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows; columns that the model does not use are ignored.
 
         Returns
@@ -476,7 +476,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -493,7 +493,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -509,7 +509,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -525,7 +525,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -541,7 +541,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         y : array-like of shape (n_samples,)
             True levels.
@@ -577,7 +577,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         coverage : float, default=0.9
             Share of rows, between 0 and 1, whose interval should contain their level.
@@ -596,7 +596,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         n_samples : int, default=1
             Number of draws.
@@ -617,7 +617,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -637,7 +637,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -666,8 +666,10 @@ def _tell_left_out(parsed: Table, named: bool) -> None:
     """Warn of columns that are no features; those of an array are found by their places."""
     if parsed.left_out and not (named and parsed.columns):
         why = "\n".join(parsed.left_out.values())
-        told = "no column is left" if named else "columns of an array cannot be left out"
-        raise BadInput(f"{why}\nBut {told}. Give other columns, or a DataFrame.")
+        told = "No column is left to learn from. Give others, or keep one as its message says."
+        if not named:
+            told = "But an array cannot lack a column at prediction. Drop it, or give a DataFrame."
+        raise BadInput(f"{why}\n{told}")
     for reason in parsed.left_out.values():
         warn_user(reason, UserWarning)
 
