@@ -106,7 +106,7 @@ def test_files_of_others_are_not_overwritten(tmp_path, capsys):
         build()(["demo", "-o", str(tmp_path)])
     err = capsys.readouterr().err
     assert stopped.value.code == 2
-    assert f"{tmp_path} has train.csv and report.html, which the demo would overwrite" in err
+    assert f"{tmp_path} has train.csv, report.html, which the demo would overwrite" in err
     assert (tmp_path / "train.csv").read_text() == "age,grade\n1,low\n"
 
 
