@@ -135,7 +135,7 @@ def test_new_rows_are_encoded_as_in_training(run, tmp_path, files):
     code, _, err = run("predict", "model.ogp", "new.csv", "-o", "out.csv")
     assert code == 0
     assert "Columns ignored, as the model was trained without: remark." in err
-    assert "Column sleep: 1 missing values were filled" in err
+    assert "Column sleep: 1 missing value was filled" in err
     model = OrdinalGPClassifier(categories=LEVELS).fit(encoded(columns), labels("texts", grade))
     expected = model.category_proba(encoded(new, train=columns))
     found = read_output(tmp_path / "out.csv")

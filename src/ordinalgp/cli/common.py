@@ -241,7 +241,8 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
     """Print the result of ``summarise``."""
     out = console()
     name = summary["model"] + (f" ({summary['inference']})" if summary["inference"] else "")
-    out.print(f"[bold]{name}[/], {summary['rows']} rows, {summary['features']} features")
+    features = "1 feature" if summary["features"] == 1 else f"{summary['features']} features"
+    out.print(f"[bold]{name}[/], {summary['rows']} rows, {features}")
     for table in (_levels(summary), _columns(summary)):
         out.print()
         out.print(table)

@@ -157,7 +157,8 @@ class Surprises:
     def tell(self) -> None:
         """Print how many there were."""
         for name, count in self._filled.items():
-            common.note(f"Column {name}: {count} missing values were filled; training had none.")
+            told = "1 missing value was" if count == 1 else f"{count} missing values were"
+            common.note(f"Column {name}: {told} filled; training had none.")
         if self._new:
             told = ", ".join(describe_new_values(self._new))
             common.note(

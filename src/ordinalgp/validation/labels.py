@@ -1,5 +1,6 @@
 """Ordered labels: values, order and ranks."""
 
+import datetime
 from dataclasses import dataclass
 from typing import Any
 
@@ -185,9 +186,21 @@ def declared_order(y: Any) -> NDArray[Any] | None:
     return None
 
 
+def _are_times(classes: NDArray[Any]) -> bool:
+    """Whether labels are dates or times, which nobody means by levels."""
+    times = (datetime.date, datetime.time, np.datetime64)
+    return classes.dtype.kind == "M" or (len(classes) > 0 and isinstance(classes[0], times))
+
+
 def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
     """Accept numbers, half steps among them, and booleans; not strings nor measurements."""
     if classes.dtype.kind not in "biuf":
+        if _are_times(classes):
+            raise ValueError(
+                f"{name} holds {len(classes)} different times ({classes[0]}, ...), where a few "
+                "ordered levels are needed. Cut them as numbers of seconds, e.g. "
+                f"ordinalgp.tables.cut_levels(np.asarray({name}, dtype='M8[s]').astype(float), 5)."
+            )
         raise ValueError(
             f"{name} must say how its labels are ordered, but {show(classes)} have no order of "
             "their own (alphabetical order would be arbitrary). Name the levels from lowest to "
