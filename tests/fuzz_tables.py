@@ -236,15 +236,19 @@ class Ranking:
 
 @st.composite
 def _rankings(draw):
+    wild = draw(st.booleans())
     names = draw(st.lists(st.sampled_from(ITEMS), min_size=2, max_size=8, unique=True))
     columns = [*draw(st.sampled_from(SIDES)), *draw(st.lists(st.sampled_from(NAMES), max_size=2))]
     more = draw(st.sampled_from([[], ["outcome"], ["target"], ["winner"], ["wer"], ["line"]]))
     words = draw(st.sampled_from(OUTCOMES))
-    outcome = _mostly(st.sampled_from(words), st.sampled_from(GAPS + ITEMS), 30)
-    item = _mostly(st.sampled_from(names), st.sampled_from(GAPS + ITEMS), 40)
+    often = 30 if wild else 3000
+    outcome = _mostly(st.sampled_from(words), st.sampled_from(GAPS + ITEMS), often)
+    item = _mostly(st.sampled_from(names), st.sampled_from(GAPS + ITEMS), often)
     cell = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(WORDS))
     kinds = [item, item, *([cell] * (len(columns) - 2)), *([outcome] * len(more))]
-    rows = draw(st.lists(st.tuples(*kinds), max_size=25))
+    rows = draw(st.lists(st.tuples(*kinds), min_size=0 if wild else 5, max_size=25))
+    if not wild:  # nobody compares an item with itself
+        rows = [row for row in rows if row[0] != row[1]]
     listed = None
     if draw(st.booleans()):
         known = draw(st.lists(st.sampled_from(names), max_size=8))
@@ -261,7 +265,7 @@ def _rankings(draw):
         _option("--max-sweeps", ["1", "0"]),
         st.just(("--json",)),
     )
-    flat = [word for pair in draw(st.lists(options, max_size=3)) for word in pair]
+    flat = [word for pair in draw(st.lists(options, max_size=3 if wild else 1)) for word in pair]
     return Ranking(listed, _csv([*columns, *more], rows), tuple(flat))
 
 

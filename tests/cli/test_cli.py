@@ -487,7 +487,7 @@ def test_bad_rows_are_skipped_on_request(run, tmp_path):
     (tmp_path / "bad.csv").write_text(BAD)
     code, out, err = run("fit", "bad.csv", "-t", "grade", "--on-bad-rows", "skip", "--json")
     assert code == 0
-    assert "5 bad rows of bad.csv were skipped" in err
+    assert "Skipped 5 bad rows of bad.csv:" in err
     assert json.loads(out)["skipped_rows"] == 5
     assert json.loads(out)["rows"] == 3
     code, _, err = run("predict", "model.ogp", "bad.csv", "--on-bad-rows", "skip", "-o", "o.csv")

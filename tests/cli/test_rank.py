@@ -107,7 +107,7 @@ def test_bad_comparisons_are_named(run, tmp_path):
     assert "line 6, column o: 'x' is not a number" in err
     code, _, err = run("items.csv", "bad.csv", "--outcome", "o", "--on-bad-rows", "skip")
     assert code == 0
-    assert "4 bad rows of bad.csv were skipped" in err
+    assert "Skipped 4 bad rows of bad.csv:" in err
 
 
 def test_bad_items_are_named(run, tmp_path):

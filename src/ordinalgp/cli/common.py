@@ -198,7 +198,9 @@ def tell_left_out(left_out: Mapping[str, str]) -> None:
 def tell_skipped(rows: BadRows) -> None:
     """Print the rows that were skipped."""
     if rows.skipped:
-        note(f"{rows.skipped} bad rows of {rows.source} were skipped, among them:")
+        told = "1 bad row" if rows.skipped == 1 else f"{rows.skipped} bad rows"
+        more = "" if rows.skipped <= len(rows.examples) else ", among them"
+        note(f"Skipped {told} of {rows.source}{more}:")
         for example in rows.examples:
             note(f"  {example}")
 

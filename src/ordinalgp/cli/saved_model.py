@@ -107,7 +107,7 @@ def predict(
         common.print_json(told | {"output": str(output)})
         return
     print(f"{counts.total():,} rows predicted, in {output}: ", end="")
-    print(", ".join(f"{level} {count:,}" for level, count in levels.items()))
+    print(", ".join(f"{level}: {count:,}" for level, count in levels.items()))
 
 
 class _JsonLines(Writer):
