@@ -35,7 +35,7 @@ CELLS = {
 }
 FRAMES = {
     "dict": lambda: COLUMNS,
-    "records": lambda: [dict(zip(COLUMNS, row)) for row in zip(*COLUMNS.values())],
+    "records": lambda: pd.DataFrame(COLUMNS, dtype=object).to_dict("records"),
     "pandas": lambda: pd.DataFrame(COLUMNS),
     "pandas objects": lambda: pd.DataFrame(COLUMNS, dtype=object),
     "pandas NA": lambda: pd.DataFrame(COLUMNS, dtype=object).fillna(pd.NA),

@@ -318,4 +318,5 @@ def _tell_counters(model: TableModel) -> None:
         steps = column.high - column.low == n - 1
         if steps and np.isclose(column.scale, np.sqrt((n**2 - 1) / 12), rtol=1e-9):
             advice = COMMAND_LINE.leave_out(column.name)
-            common.note(f"Column {column.name} numbers the rows. {advice}, unless it means something.")
+            unless = "unless it means something"
+            common.note(f"Column {column.name} numbers the rows. {advice}, {unless}.")

@@ -192,7 +192,7 @@ def outcome_column(
         return likely[0]
     if likely:
         raise BadInput(_ask(path, columns, {name: looks[name] for name in likely}))
-    if unknown := {name: found for name in others if (found := _few(table, name))}:
+    if unknown := {name: few for name in others if (few := _few(table, name))}:
         raise BadInput(_ask_words(table, path, columns, unknown))
     return None
 

@@ -50,7 +50,8 @@ def has_names(data: Any) -> bool:
     """Whether the columns of ``data`` have names; those of an array have none."""
     # Of the class: a frame that is evaluated later would have to look its columns up.
     named = isinstance(data, Table | Mapping) or hasattr(type(data), "columns")
-    return named or _is_records(data) or getattr(getattr(data, "dtype", None), "names", None) is not None
+    named = named or _is_records(data)
+    return named or getattr(getattr(data, "dtype", None), "names", None) is not None
 
 
 def _is_records(data: Any) -> bool:

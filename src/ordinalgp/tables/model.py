@@ -239,8 +239,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns, list of dicts or array of shape (n_samples, n_columns)
-            The features.
+        X : DataFrame, Table, dict of columns, list of dicts or array
+            The features, ``n_samples`` rows.
         y : array-like of shape (n_samples,)
             Ordered levels, as the classifier takes them.
         sample_weight : array-like of shape (n_samples,), default=None
