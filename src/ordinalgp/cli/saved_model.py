@@ -112,7 +112,7 @@ def predict(
         common.print_json(told | {"output": str(output)})
         return
     print(f"{counts.total():,} rows predicted, in {output}: ", end="")
-    print(", ".join(f"{level} {count:,}" for level, count in levels.items()))
+    print(", ".join(f"{level}: {count:,}" for level, count in levels.items()))
 
 
 class _JsonLines(Writer):
@@ -162,7 +162,8 @@ class Surprises:
     def tell(self) -> None:
         """Print how many there were."""
         for name, count in self._filled.items():
-            common.note(f"Column {name}: {count} missing values were filled; training had none.")
+            told = "1 missing value was" if count == 1 else f"{count} missing values were"
+            common.note(f"Column {name}: {told} filled; training had none.")
         if self._new:
             told = ", ".join(describe_new_values(self._new))
             common.note(
