@@ -55,6 +55,8 @@ class StackingSettings:
     """rows that compare models on a subset with models on all rows"""
     refine_steps: int = 12
     """steps of a search that begins at the hyperparameters of a subset"""
+    certain: float = 0.25
+    """leave-one-out log score below which the models for certain rows are fitted too"""
     least_weight: float = 1e-3
     """weight below which a fitted model is not kept"""
     kept_rows: int = 20_000
@@ -140,6 +142,8 @@ class Training:
     """scaling of the inputs; None: every model sees them as given"""
     views: dict[str, View] = field(default_factory=dict)
     """views of models that do not see standardised inputs"""
+    for_certain: tuple[str, ...] = ()
+    """models that are fitted only where the others find left-out rows almost certain"""
     towards: dict[str, WarmStart] = field(default_factory=dict)
     """fits towards which searches begin that would begin at the usual start"""
 
@@ -165,15 +169,26 @@ class Training:
         """Models of all these rows; those that a subset finds useless are not fitted."""
         limits = self.settings
         if len(rows.X) <= limits.full_rows:
-            return self._fit_all(self.models, rows, places)
+            return self._fit_first(rows, places)
         drawn = rows.drawn(limits.screen_rows, self.rng)
         subset, note = rows.take(drawn), f" on {limits.screen_rows} rows"
-        found = self._fit_all(self.models, subset, places[drawn], note=note)
+        found = self._fit_first(subset, places[drawn], note)
         # As many rows as there are in all, with the subset's predictions.
         scale = float(np.sum(rows.weights) / np.sum(subset.weights))
         scaled = replace(subset, weights=scale * subset.weights)
         found = self._of_use(found, scaled, limits.screen_weight)
         return self._fit_again(found, rows, places)
+
+    def _fit_first(self, rows: Rows, places: IntArray, note: str = "") -> list[Candidate]:
+        """All models; those for certain rows only if the others say that rows are certain."""
+        usual = {name: m for name, m in self.models.items() if name not in self.for_certain}
+        found = self._fit_all(usual, rows, places, note=note)
+        tables = [each.left_out for each in found]
+        mean = _mean(self._weights(tables, rows), tables)
+        more = {name: self.models[name] for name in self.for_certain}
+        if more and _log_score(mean, rows) < self.settings.certain:
+            found += self._fit_all(more, rows, places, note=note, fatal=False)
+        return found
 
     def _of_use(self, found: list[Candidate], rows: Rows, least: float) -> list[Candidate]:
         """Models with at least this weight in the mixture of their training rows."""
