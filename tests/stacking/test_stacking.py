@@ -22,7 +22,7 @@ from ordinalgp import (
 from ordinalgp.kernels import Additive, Exponential
 from ordinalgp.metrics import log_score
 from ordinalgp.runtime.progress import listening
-from ordinalgp.stacking.default_models import default_models
+from ordinalgp.stacking.default_models import SHARP, default_models
 from ordinalgp.stacking.training import Rows, StackingSettings
 
 
@@ -138,6 +138,21 @@ def test_the_default_models(tmp_path):
     assert model.score(X, y) > 0.8
     model.save(tmp_path / "model.ogp")
     assert_array_equal(load(tmp_path / "model.ogp").predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_sharp_models_are_for_rows_without_noise(noise):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (90, 3)) + 0.01 * rng.normal(size=(90, 3))
+    y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)).astype(int)
+    y = np.where(rng.random(90) < noise / 3, 1 - y, y)
+    seen = []
+    with listening(seen.append):
+        model = StackedOrdinalGP(random_state=0).fit(X, y)
+    fitted = {p.text for p in seen if not p.done}
+    assert set(SHARP) <= default_models(3).keys() == model.weights_.keys()
+    assert (set(SHARP) <= fitted) == (noise == 0.0)
+    assert sum(model.weights_[name] > 0 for name in SHARP) == (2 if noise == 0.0 else 0)
 
 
 def test_the_default_models_follow_the_scale_of_the_inputs():
