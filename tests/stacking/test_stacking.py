@@ -395,7 +395,7 @@ def test_many_rows_of_weight_zero_are_predicted_like_new_ones():
 
 
 def test_a_candidate_leaves_out_the_rows_that_it_knows():
-    X, y = make_data(n=20)
+    X, _ = make_data(n=20)
     model = OrdinalGPClassifier(RBF(1.0), optimizer=None).fit(X[[2, 5, 7, 9, 11]], [0, 1, 2, 1, 0])
     left_out = model.loo_proba()
     candidate = Candidate("one", model, np.array([2, 5, 7, 9, 11]), left_out)
