@@ -147,6 +147,12 @@ def words(given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(word for word in found if word)
 
 
+def check_coverage(coverage: float) -> None:
+    """Raise unless ``--coverage`` is a probability."""
+    if not 0 <= coverage <= 1:
+        raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
+
+
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
     """Return ``value``, or raise an error that lists what is allowed."""
     if value not in allowed:

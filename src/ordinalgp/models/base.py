@@ -33,7 +33,7 @@ from ordinalgp.validation.labels import (
     encode_levels,
     levels_agree,
 )
-from ordinalgp.validation.options import allows_missing, check_whole
+from ordinalgp.validation.options import allows_missing, check_coverage, check_whole
 from ordinalgp.validation.weights import check_weights
 
 _MOST_CALIBRATION_ROWS = 200_000  # leave-one-out probabilities of more rows take much memory
@@ -612,11 +612,7 @@ def check_decision(rule: Any, n_levels: int) -> None:
 
 def nominal_threshold(coverage: float) -> float:
     """Threshold of runs that stop as soon as their own probability is at least the coverage."""
-    if not (isinstance(coverage, int | float | np.number) and 0 <= coverage <= 1):
-        raise ValueError(
-            f"coverage must be a number between 0 and 1, but is {coverage!r}. "
-            "Use 0.9 for intervals that contain the level of 9 in 10 rows."
-        )
+    check_coverage(coverage)
     return np.inf if coverage == 1 else float(np.nextafter(coverage, 0.0))
 
 

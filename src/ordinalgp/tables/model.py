@@ -142,6 +142,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         The fitted classifier, on encoded features.
     encoder_ : Encoder
         The encoding of each column. Its ``features`` are the names of the encoded features.
+    decision_ : str or ndarray of shape (r, r)
+        Rule in force: ``decision``, else that of the classifier. Both can be set after ``fit``.
     categories_ : ndarray of shape (n_categories,)
         All levels in rank order.
     classes_ : ndarray of shape (n_classes,)
@@ -471,6 +473,13 @@ class TableModel(ClassifierMixin, BaseEstimator):
             )
         return features
 
+    @property
+    def decision_(self) -> Any:
+        """Rule in force: ``decision``, else that of the ``classifier``, set before or after."""
+        if self.decision is not None:
+            return self.decision
+        return (self.classifier_ if self.classifier is None else self.classifier).decision
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the level of each row by the ``decision`` rule.
 
@@ -485,8 +494,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
             Labels, of the kind that ``fit`` was given.
         """
         proba = self.category_proba(X)
-        rule = self.classifier_.decision if self.decision is None else self.decision
-        return self.categories_[decide(proba, rule, self.level_counts_)]
+        return self.categories_[decide(proba, self.decision_, self.level_counts_)]
 
     def category_proba(self, X: Any) -> FloatArray:
         """Probability of every level, columns in the order of ``categories_``.
