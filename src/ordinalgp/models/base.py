@@ -364,6 +364,8 @@ class OrdinalClassifier(LevelClassifier):
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
+        Only models with a single latent function have this method.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -441,9 +443,21 @@ class OrdinalClassifier(LevelClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
+        return in_class_order(self.loo_category_proba(), self.categories_, self.classes_)
+
+    @available_if(lambda self: self._has_left_out)
+    @managed
+    def loo_category_proba(self) -> FloatArray:
+        """Leave-one-out probabilities as in :meth:`loo_proba`, columns in rank order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_categories)
+            Columns in the order of ``categories_``, as :mod:`ordinalgp.metrics` takes them.
+        """
         check_is_fitted(self)
-        proba = self._result.model.left_out_probabilities()
-        return in_class_order(proba, self.categories_, self.classes_)
+        proba: FloatArray = self._result.model.left_out_probabilities()
+        return proba
 
     @available_if(lambda self: _may_have(self, "probability_draws"))
     @managed
@@ -589,14 +603,11 @@ class OrdinalClassifier(LevelClassifier):
         if not self._has_left_out or y is None or _num_samples(y) > _MOST_CALIBRATION_ROWS:
             return
         try:
-            proba = self.loo_proba()
+            proba = self.loo_category_proba()
         except NoLeaveOneOut:
             return
-        ranks = class_positions(self.categories_, self.classes_)
-        table = np.zeros((len(proba), len(self.categories_)))
-        table[:, ranks] = proba
         codes = encode_levels(y, self.categories_).codes
-        self._calibrate_by(table, codes, check_weights(sample_weight, len(codes)))
+        self._calibrate_by(proba, codes, check_weights(sample_weight, len(codes)))
 
     def _calibrate_by(self, proba: FloatArray, codes: IntArray, weights: FloatArray) -> None:
         """Calibrate intervals by probabilities, (n, r), of rows that had no part in them."""
