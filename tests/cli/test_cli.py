@@ -135,7 +135,7 @@ def test_new_rows_are_encoded_as_in_training(run, tmp_path, files):
     code, _, err = run("predict", "model.ogp", "new.csv", "-o", "out.csv")
     assert code == 0
     assert "Columns ignored, as the model was trained without: remark." in err
-    assert "Column sleep: 1 missing values were filled" in err
+    assert "Column sleep: 1 missing value was filled" in err
     model = OrdinalGPClassifier(categories=LEVELS).fit(encoded(columns), labels("texts", grade))
     expected = model.category_proba(encoded(new, train=columns))
     found = read_output(tmp_path / "out.csv")
@@ -531,7 +531,7 @@ def test_bad_rows_are_skipped_on_request(run, tmp_path):
     (tmp_path / "bad.csv").write_text(BAD)
     code, out, err = run("fit", "bad.csv", "-t", "grade", "--on-bad-rows", "skip", "--json")
     assert code == 0
-    assert "5 bad rows of bad.csv were skipped" in err
+    assert "Skipped 5 bad rows of bad.csv:" in err
     assert json.loads(out)["skipped_rows"] == 5
     assert json.loads(out)["rows"] == 3
     code, _, err = run("predict", "model.ogp", "bad.csv", "--on-bad-rows", "skip", "-o", "o.csv")

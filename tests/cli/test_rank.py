@@ -1,6 +1,7 @@
 """``ordinalgp rank``: from two files to a ranking."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_bad_comparisons_are_named(run, tmp_path):
     assert "line 6, column o: 'x' is not a number" in err
     code, _, err = run("items.csv", "bad.csv", "--outcome", "o", "--on-bad-rows", "skip")
     assert code == 0
-    assert "4 bad rows of bad.csv were skipped" in err
+    assert "Skipped 4 bad rows of bad.csv:" in err
 
 
 def test_bad_items_are_named(run, tmp_path):
@@ -210,6 +211,31 @@ def test_doubtful_columns_are_a_question_with_answers(run, tmp_path, text, messa
         code, _, err = run("votes.csv", *way)
         assert code == 0, err
     assert "--outcome none" in err or run("votes.csv", "--outcome", "none")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "asked", "n_ways"),
+    [
+        ("links,rechts,wer\n" + "a,b,links gut\nb,c,rechts gut\n" * 3, "wer may be", 3),
+        (
+            "home,away,goals,against\n" + "a,b,0,2\nb,c,3,1\nc,a,2,3\n" * 3,
+            "goals, against may be",
+            3,
+        ),
+    ],
+)
+def test_a_column_of_few_values_is_not_passed_over(table, asked, n_ways, run, tmp_path):
+    """That the left item was preferred each time would be a wrong guess, without a word."""
+    (tmp_path / "votes.csv").write_text(table)
+    code, out, err = run("votes.csv")
+    assert (code, out) == (2, "")
+    assert asked in err
+    assert ("scores of the two sides" in err) == ("goals" in table)
+    ways = re.findall(r":  +(--outcome.*)", err)
+    assert len(ways) == n_ways
+    for way in ways:
+        code, _, err = run("votes.csv", *shlex.split(way))
+        assert code == 0, err
 
 
 def test_columns_that_are_not_used_are_named(run, tmp_path):

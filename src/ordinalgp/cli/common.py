@@ -204,7 +204,9 @@ def tell_left_out(left_out: Mapping[str, str]) -> None:
 def tell_skipped(rows: BadRows) -> None:
     """Print the rows that were skipped."""
     if rows.skipped:
-        note(f"{rows.skipped} bad rows of {rows.source} were skipped, among them:")
+        told = "1 bad row" if rows.skipped == 1 else f"{rows.skipped} bad rows"
+        more = "" if rows.skipped <= len(rows.examples) else ", among them"
+        note(f"Skipped {told} of {rows.source}{more}:")
         for example in rows.examples:
             note(f"  {example}")
 
@@ -247,7 +249,8 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
     """Print the result of ``summarise``."""
     out = console()
     name = summary["model"] + (f" ({summary['inference']})" if summary["inference"] else "")
-    out.print(f"[bold]{name}[/], {summary['rows']} rows, {summary['features']} features")
+    features = "1 feature" if summary["features"] == 1 else f"{summary['features']} features"
+    out.print(f"[bold]{name}[/], {summary['rows']} rows, {features}")
     for table in (_levels(summary), _columns(summary)):
         out.print()
         out.print(table)

@@ -511,12 +511,12 @@ def _result(board: _Leaderboard) -> dict[str, Any]:
 
 def _tell_method(method: dict[str, Any], n_items: int) -> None:
     """Print the approximation, if there is one."""
-    if method.get("inducing_items"):
+    if n_inducing := method.get("inducing_items"):
+        those = "1 item, which leaves" if n_inducing == 1 else f"{n_inducing} items, which leave"
         print(
             f"Many items: hyperparameters from the {method['search_items']} most compared of "
             f"{n_items}; the function of the features is represented by "
-            f"{method['inducing_items']} items, which leave {method['variance_left']:.1%} of its "
-            "variance."
+            f"{those} {method['variance_left']:.1%} of its variance."
         )
 
 

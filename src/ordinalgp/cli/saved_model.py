@@ -112,7 +112,7 @@ def predict(
         common.print_json(told | {"output": str(output)})
         return
     print(f"{counts.total():,} rows predicted, in {output}: ", end="")
-    print(", ".join(f"{level} {count:,}" for level, count in levels.items()))
+    print(", ".join(f"{level}: {count:,}" for level, count in levels.items()))
 
 
 class _JsonLines(Writer):
@@ -162,7 +162,8 @@ class Surprises:
     def tell(self) -> None:
         """Print how many there were."""
         for name, count in self._filled.items():
-            common.note(f"Column {name}: {count} missing values were filled; training had none.")
+            told = "1 missing value was" if count == 1 else f"{count} missing values were"
+            common.note(f"Column {name}: {told} filled; training had none.")
         if self._new:
             told = ", ".join(describe_new_values(self._new))
             common.note(
@@ -244,7 +245,10 @@ def evaluate(
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
-    codes, p = _predict_known(fitted, file, target or fitted.target or "")
+    target = target or fitted.target
+    if not target:
+        raise BadInput(f"{model} does not name its target column. Give it: --target COLUMN.")
+    codes, p = _predict_known(fitted, file, target)
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)

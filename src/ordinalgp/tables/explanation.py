@@ -205,7 +205,7 @@ def explain(
     ----------
     model : TableModel
         The fitted model.
-    X : DataFrame, Table or dict of columns
+    X : DataFrame, Table, dict of columns or list of dicts
         Rows to explain.
     coverage : float, default=0.9
         Coverage of the intervals of levels.

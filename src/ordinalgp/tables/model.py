@@ -239,8 +239,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array of shape (n_samples, n_columns)
-            The features.
+        X : DataFrame, Table, dict of columns, list of dicts or array
+            The features, ``n_samples`` rows.
         y : array-like of shape (n_samples,)
             Ordered levels, as the classifier takes them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -452,7 +452,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows; columns that the model does not use are ignored.
 
         Returns
@@ -485,7 +485,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -501,7 +501,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -517,7 +517,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -533,7 +533,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -549,7 +549,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         y : array-like of shape (n_samples,)
             True levels.
@@ -597,7 +597,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         coverage : float, default=0.9
             Share of rows, between 0 and 1, whose interval should contain their level.
@@ -616,7 +616,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         n_samples : int, default=1
             Number of draws.
@@ -637,7 +637,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -657,7 +657,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -686,8 +686,10 @@ def _tell_left_out(parsed: Table, named: bool) -> None:
     """Warn of columns that are no features; those of an array are found by their places."""
     if parsed.left_out and not (named and parsed.columns):
         why = "\n".join(parsed.left_out.values())
-        told = "no column is left" if named else "columns of an array cannot be left out"
-        raise BadInput(f"{why}\nBut {told}. Give other columns, or a DataFrame.")
+        told = "No column is left to learn from. Give others, or keep one as its message says."
+        if not named:
+            told = "But an array cannot lack a column at prediction. Drop it, or give a DataFrame."
+        raise BadInput(f"{why}\n{told}")
     for reason in parsed.left_out.values():
         warn_user(reason, UserWarning)
 
