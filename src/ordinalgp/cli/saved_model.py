@@ -245,7 +245,10 @@ def evaluate(
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
-    codes, p = _predict_known(fitted, file, target or fitted.target or "")
+    target = target or fitted.target
+    if not target:
+        raise BadInput(f"{model} does not name its target column. Give it: --target COLUMN.")
+    codes, p = _predict_known(fitted, file, target)
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)

@@ -364,6 +364,8 @@ class OrdinalClassifier(LevelClassifier):
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
+        Only models with a single latent function have this method.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
