@@ -59,7 +59,7 @@ MODELS = ["laplace", "gp", "least-squares", "sparse", "sequential", "auto"]
 INNER = [
     "Error: [Errno", "Expected 2D array", "could not convert", "object has no", "NoneType",
     "zero-size", "out of bounds", "unsupported", "not supported between", "ufunc", "Found array",
-    "must be 1-dimensional", "positional argument",
+    "must be 1-dimensional", "positional argument", "only integer scalar", "broadcast",
 ]  # fmt: skip
 """parts of messages that no user should read: they come from inside"""
 
@@ -325,7 +325,8 @@ def check(case, folder, outcomes):
     if not _answer(["predict", str(model), str(second), *case.reading, "-o", str(out)], outcomes):
         _check_predictions(out)
     if case.later == ("report",):
-        _answer(["report", str(model), "-o", str(folder / "r.html")], outcomes)
+        code = _answer(["report", str(model), "-o", str(folder / "r.html")], outcomes)
+        assert code == 0, "a model that was fitted has no report"
     if case.later == ("explain",):
         _answer(["explain", str(model), str(second), *case.reading, "--row", "1"], outcomes)
 

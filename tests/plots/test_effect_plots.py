@@ -13,7 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 from tests.table_cases import LEVELS, school
 
-from ordinalgp import OrdinalGPClassifier, OrdinalSVC, SequentialOrdinalGP, StackedOrdinalGP
+from ordinalgp import (
+    OrdinalGPClassifier,
+    OrdinalSVC,
+    SequentialOrdinalGP,
+    SparseBayesOrdinalClassifier,
+    StackedOrdinalGP,
+)
 from ordinalgp.datasets import make_additive_ranks
 from ordinalgp.kernels import Additive
 from ordinalgp.plots import EffectDisplay
@@ -332,3 +338,12 @@ def test_equal_seeds_draw_equal_pictures(smooth, rows):
     options = {"resolution": 4, "max_rows": 20, "max_features": 1}
     one, two = (EffectDisplay.computed(smooth, rows[0], **options) for _ in range(2))
     assert_array_equal(one.panels[0].low, two.panels[0].low)
+
+
+def test_a_sparse_model_of_one_column_shows_probabilities():
+    """Its kernel is a function of one column, but the model has no latent effect of it."""
+    X = np.linspace(-2, 2, 30)[:, None]
+    model = SparseBayesOrdinalClassifier().fit(X, np.digitize(X[:, 0], [-0.7, 0.7]))
+    display = EffectDisplay.from_estimator(model, X)
+    assert display.panels[0].mean.shape[1] == 3
+    display.figure_.canvas.draw()

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.kernels.feature_share import feature_shares
 from ordinalgp.metrics.ranks import category_proba, model_order
+from ordinalgp.models.effects import Effects
 from ordinalgp.plots import base
 from ordinalgp.plots.base import MARKERS, SHADE, Display, colors_of, literal, literals
 from ordinalgp.runtime.extras import import_extra
@@ -209,6 +210,8 @@ class _View:
             return None
         if not feature_shares(kernel, self.classifier.n_features_in_):
             return None
+        if not isinstance(self.classifier.effects(self.features(first.X)), Effects):
+            return None  # sparse models have a kernel, but no function per column
         found = {}
         for at, axis in axes.items():
             features = np.asarray(self.features(first.varied(at, axis.values)), dtype=float)
