@@ -175,7 +175,7 @@ class BorderedInverse:
         solved = self.inverse @ right
         rest = right - self.matrix @ solved
         if len(rest) and np.abs(rest).max() > _INEXACT * np.abs(right).max():
-            self.inverse = np.linalg.inv(self.matrix)
+            self.inverse = np.asarray(np.linalg.inv(self.matrix), dtype=float)
             solved = self.inverse @ right
             rest = right - self.matrix @ solved
         return np.asarray(solved + self.inverse @ rest)
@@ -639,4 +639,7 @@ class MultiplierPath:
             low[2 * j : 2 * j + 2] = low[2 * j : 2 * j + 2].max()
             high[2 * j : 2 * j + 2] = high[2 * j : 2 * j + 2].min()
         edge = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * (low + high)))
-        return np.asarray(0.5 * (edge[below] + edge[above]))
+        middle = 0.5 * (edge[below] + edge[above])
+        crossed = edge[below] > edge[above]  # no margin: one value that both intervals have
+        least, most = np.maximum(low[below], low[above]), np.minimum(high[below], high[above])
+        return np.where(crossed, np.clip(middle, least, np.maximum(least, most)), middle)

@@ -1,7 +1,7 @@
 """Sum-of-margins machine with its multipliers, so that rows can join and leave exactly."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -116,7 +116,11 @@ def remove_rows(
     except PathFailure:
         return solve_path(_without_orphans(data), model.cost)
     path.rows = path.rows[kept]
-    return _model(data, model.cost, path)
+    found = _model(data, model.cost, path)
+    if len(data.rows.inputs) > 2 * len(np.unique(data.rows.latent)):
+        # The next change begins with a smaller path, from the multipliers.
+        return replace(found, rows=_without_orphans(data).rows, path=None)
+    return found
 
 
 # ----------------------------------------------------------------------------- rows

@@ -78,6 +78,8 @@ class Approximation:
     change: float
     """largest movement of a site in the last sweep, in posterior standard deviations"""
     converged: bool
+    has_cavities: bool = True
+    """whether EP could remove one whole copy of every observation"""
 
     @property
     def has_evidence(self) -> bool:
