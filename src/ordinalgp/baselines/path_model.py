@@ -239,7 +239,7 @@ def _path_of(model: PathModel) -> MultiplierPath:
 def _model(data: LevelRows, cost: float, path: MultiplierPath) -> PathModel:
     rows = data.rows
     off = float(np.abs(path.violation()).max(initial=0.0))
-    converged = off <= _CONVERGED * max(1.0, float(np.abs(path.f).max()))
+    converged = off <= path.nearly(_CONVERGED)
     if not converged:
         warn_user(
             f"The path ends with a violation of {off:.1e} of its conditions, with C={cost:g}. "
