@@ -47,10 +47,11 @@ _ZERO_RATE = 1e-11  # times the fastest change: a margin that does not move
 _DEPENDENT_SHARE = 1e-10  # of k(x, x), below which a row's kernel function is another's
 _AT_BOUND = 1e-9  # of its upper bound, within which a multiplier is at one
 _INEXACT = 1e-9  # relative residual, from which the inverse is computed anew
+_LOST = 1e-5  # the same with the new inverse: no digits are left
 _DRIFT = 1e-12  # of margins in M, from which they are corrected
 _REFRESH_EVERY = 200  # driven multipliers, after which latent values are computed anew
 _MOST_ROUNDS = 5  # of open multipliers
-_MOST_EVENTS = 20  # per row, for one driven multiplier
+_MOST_EVENTS = 2  # per row, for one driven multiplier, and some more
 
 
 class PathFailure(RuntimeError):
@@ -58,10 +59,13 @@ class PathFailure(RuntimeError):
 
 
 class KernelColumns:
-    """Kernel values between inputs that have had a multiplier and all inputs; both only grow."""
+    """Kernel values between inputs that have had a multiplier and all inputs; both only grow.
 
-    def __init__(self, kernel: Any, inputs: FloatArray) -> None:
-        self.kernel, self.n_inputs = kernel, len(inputs)
+    ``nugget`` is added to the value of each input with itself.
+    """
+
+    def __init__(self, kernel: Any, inputs: FloatArray, nugget: float) -> None:
+        self.kernel, self.n_inputs, self.nugget = kernel, len(inputs), nugget
         self._inputs = inputs.copy()
         self._values = np.empty((0, len(inputs)))
         self._used: list[int] = []
@@ -105,6 +109,7 @@ class KernelColumns:
         self._values[first : len(self._used), : self.n_inputs] = self.kernel(
             self.inputs[new], self.inputs
         )
+        self._values[np.arange(first, len(self._used)), new] += self.nugget
 
     def column(self, one: int) -> FloatArray:
         """Kernel values between one input and all, (N,)."""
@@ -180,6 +185,8 @@ class BorderedInverse:
             self.inverse = np.asarray(np.linalg.inv(self.matrix), dtype=float)
             solved = self.inverse @ right
             rest = right - self.matrix @ solved
+            if not np.abs(rest).max() <= _LOST * np.abs(right).max():
+                raise PathFailure("the margin set is singular")
         return np.asarray(solved + self.inverse @ rest)
 
 
@@ -202,11 +209,11 @@ class MultiplierPath:
     it; -1 where there is none.
     """
 
-    def __init__(self, kernel: Any, n_cuts: int, inputs: FloatArray) -> None:
+    def __init__(self, kernel: Any, n_cuts: int, inputs: FloatArray, nugget: float = 0.0) -> None:
         p = n_cuts
         self.n_cuts = p
-        self.columns = KernelColumns(kernel, inputs)
         self.scale = float(np.max(kernel.diag(inputs)))
+        self.columns = KernelColumns(kernel, inputs, nugget * self.scale)
         self.input = np.full(p, -1, dtype=np.intp)
         self.sign = np.zeros(p)
         self.side = np.arange(p) * 2  # of rows: 2 j below cut j, 2 j + 1 above it
@@ -344,7 +351,7 @@ class MultiplierPath:
         self.state[c] = OPEN
         end = (self.cap[c] if way > 0 else 0.0) if target is None else target
         self.n_driven += 1
-        for event in range(_MOST_EVENTS * (len(self.alpha) + 50)):
+        for event in range(_MOST_EVENTS * (len(self.alpha) + 100)):
             free = self._free_side(c)
             d = self._shift(c, way, *free) if free else self._direction(c, way)
             step, k, done = self._first_event(c, d, end, target is None, event)

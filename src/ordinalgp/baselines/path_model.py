@@ -15,6 +15,9 @@ from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
 
 _CONVERGED = 1e-8  # violation of the conditions, relative to the latent values
+# Added to the kernel's diagonal, in units of it, where rounding makes the path circle: kernel
+# matrices that are singular to all digits. The violation that is reported has none.
+_NUGGETS = (0.0, 1e-10, 1e-9, 1e-8)
 _ENOUGH = 1 - 1e-12  # cost of the rows of a level, for margins that are not infinite
 
 
@@ -56,11 +59,10 @@ def solve_path(data: LevelRows, cost: float) -> PathModel:
     """Solve for all rows, one open multiplier after the other."""
     rows = data.rows
     check_cost(cost, rows.codes, rows.counts)
-    for turn in (1, -1):
-        path = _unsolved(data, cost)
-        order = path.rows[path.rows >= 0][::turn]
+    for nugget in _NUGGETS:
+        path = _unsolved(data, cost, nugget)
         try:
-            path.start(order)
+            path.start(path.rows[path.rows >= 0])
             path.settle()
             break
         except PathFailure:
@@ -203,9 +205,9 @@ def _without_orphans(data: LevelRows) -> LevelRows:
 # ----------------------------------------------------------------------------- paths
 
 
-def _unsolved(data: LevelRows, cost: float) -> MultiplierPath:
+def _unsolved(data: LevelRows, cost: float, nugget: float = 0.0) -> MultiplierPath:
     """A path whose rows have their bounds but no multipliers."""
-    path = MultiplierPath(data.kernel, len(data.observed) - 1, data.rows.inputs)
+    path = MultiplierPath(data.kernel, len(data.observed) - 1, data.rows.inputs, nugget)
     _add_observations(path, data, 0)
     some = path.rows >= 0
     path.raise_caps(path.rows[some], cost * np.repeat(data.rows.counts[:, None], 2, axis=1)[some])
@@ -236,9 +238,15 @@ def _path_of(model: PathModel) -> MultiplierPath:
     return path
 
 
+def _violation(path: MultiplierPath) -> float:
+    """Largest violation of a condition, in units of the latent function; infinite if unsolved."""
+    off = float(np.abs(path.violation()).max(initial=0.0))
+    return off if np.isfinite(off) else float(np.finfo(float).max)
+
+
 def _model(data: LevelRows, cost: float, path: MultiplierPath) -> PathModel:
     rows = data.rows
-    off = float(np.abs(path.violation()).max(initial=0.0))
+    off = _violation(path)
     converged = off <= path.nearly(_CONVERGED)
     if not converged:
         warn_user(

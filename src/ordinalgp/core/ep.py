@@ -31,6 +31,9 @@ _LOST = 30.0  # change at a warm start above which a cold one is nearer
 _CIRCLING = 8  # sweeps without a smaller change after which the sites are updated in turn
 _BLOCK = 32  # sites that move before one product carries their changes to the rest
 _LARGEST_CAVITY = 1e8  # in units of the marginal variance
+# Weight whose share in the evidence, at most some log(_LARGEST_CAVITY) / 2 times it, is below the
+# tolerance of a search.
+_NEGLIGIBLE = 1e-5
 
 
 def cavities(marginal: Moments, sites: Sites, copies: FloatArray | float = 1.0) -> Moments:
@@ -52,9 +55,9 @@ def has_all_cavities(problem: Problem, found: Approximation) -> bool:
 
     The posterior has only part of its site. Without the whole site a negative precision may be
     left, in place of which `cavities` has a very large variance. The evidence is not stationary
-    there, and its gradient is wrong.
+    there, and its gradient is wrong, by less than matters where the weight is negligible.
     """
-    part = problem.counts < 1.0
+    part = (problem.counts < 1.0) & (problem.counts > _NEGLIGIBLE)
     removed = found.sites.tau[part] * found.marginal.var[part]
     return bool(np.all(1.0 - removed > 1.0 / _LARGEST_CAVITY))
 

@@ -292,6 +292,14 @@ class LatentModel(ABC):
         found = self.latent(X)
         return np.asarray(self.likelihood.probabilities(found.mean, found.var))
 
+    def log_probabilities(self, X: FloatArray) -> FloatArray:
+        """Log probability of every level at new rows, (n, r); it never underflows."""
+        found = self.latent(X)
+        levels = range(self.likelihood.n_levels)
+        ranks = (np.full(len(found.mean), level) for level in levels)
+        expected = (self.likelihood.log_expectation(y, found.mean, found.var) for y in ranks)
+        return np.column_stack([each.value for each in expected])
+
     @abstractmethod
     def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Joint posterior mean and covariance of new rows, less the prior mean."""
