@@ -108,6 +108,10 @@ bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.speed
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.order_speed
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.random_problems
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.prediction
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.sets
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.before
+	$(BIN)/python -m benchmarks.threads
 
 # What is in papers/results is not computed again; remove a file there to start anew.
 PAPERS := $(ONE_THREAD) $(BIN)/python -m papers

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from ordinalgp import OrdinalGPClassifier, SparseBayesOrdinalClassifier, StackedOrdinalGP
-from papers.data import Home, fetch_benchmark, standardise
+from papers.data import FloatArray, Home, IntArray, fetch_benchmark, standardise
 from papers.models import Model, find_models, seeded
 from papers.pages import Entry, Part, Table, entries
 from papers.runner import Cell, Experiment, Record, draw_training_rows, fit_quietly
@@ -40,7 +40,24 @@ def compute_intervals(cell: Cell, data_home: Home = None) -> Record:
         width = np.searchsorted(levels, high) - np.searchsorted(levels, low) + 1
         record[f"inside_{coverage}"] = float(np.mean(inside))
         record[f"width_{coverage}"] = float(np.mean(width))
-    return record
+    return record | {"calibration": calibration_error(proba, np.searchsorted(levels, truth))}
+
+
+def calibration_error(proba: FloatArray, codes: IntArray, n_groups: int = 10) -> float:
+    """Mean distance of predicted from observed frequencies of "at most level j".
+
+    The probabilities of all rows and all j below the last level are cut into groups of equal
+    size, from small to large. In each, the mean probability should be the share that came true.
+    """
+    at_most = np.cumsum(proba, axis=1)[:, :-1]
+    true = codes[:, None] <= np.arange(at_most.shape[1])
+    order = np.argsort(at_most, axis=None, kind="stable")
+    groups = zip(
+        np.array_split(at_most.ravel()[order], n_groups),
+        np.array_split(true.ravel()[order], n_groups),
+        strict=True,
+    )
+    return float(np.mean([abs(np.mean(p) - np.mean(came)) for p, came in groups]))
 
 
 def intervals_page(records: Sequence[Record], experiment: Experiment) -> list[Part]:
@@ -61,9 +78,11 @@ def intervals_page(records: Sequence[Record], experiment: Experiment) -> list[Pa
         note = (
             "Share of held-out rows inside their interval, and in brackets the mean number of "
             "levels per interval; means over random partitions, stratified by level. Bold or "
-            "starred: below the coverage by more than two standard errors of the mean."
+            "starred: below the coverage by more than two standard errors of the mean. "
+            "Calibration: probabilities of at most level j, for all rows and j, in ten groups of "
+            "equal size; mean distance of the mean probability from the share that came true."
         )
-        columns = ["data set", "levels", "training rows", "partitions", *heads]
+        columns = ["data set", "levels", "training rows", "partitions", *heads, "calibration"]
         parts.append(Table(MODELS[model].label, columns, rows, note))
     return parts
 
@@ -76,7 +95,8 @@ def _row(dataset: str, found: Sequence[Record]) -> list[Entry]:
         error = inside.std(ddof=1) / np.sqrt(len(inside)) if len(inside) > 2 else np.inf
         short = bool(inside.mean() < coverage - 2 * error)
         cells.append(Entry(f"{inside.mean():.1%} ({width:.2f})", short))
-    return cells
+    known = [record["calibration"] for record in found if "calibration" in record]
+    return [*cells, Entry(f"{np.mean(known):.3f}" if known else "–")]
 
 
 def _grid(trials: int) -> list[Cell]:

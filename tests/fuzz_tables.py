@@ -1,7 +1,7 @@
 """Random tables and options on the command line: only answers, or errors that say what to do.
 
 ``python -m tests.fuzz_tables --minutes 60 --seed 1`` tries as many as there is time for, and prints
-the failures; the files of each failure are kept.
+the failures; the files of each failure are kept. One case in ten is a file of comparisons to rank.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import contextlib
 import csv
 import gzip
 import io
+import itertools
 import math
 import os
 import shlex
@@ -25,7 +26,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-SECONDS = 180  # after which a command counts as hanging
+SECONDS, _STEP = 180, 10  # after which a command counts as hanging, and between two looks
 NAMES = [
     "age", "dose", "town", "x y", "a,b", "q'uote", 'q"uote', "$x^2$", "Größe", "", "level", "line",
     "p_low", "lower", "target", "grade", "grade ", "missing", "-o", "--drop", "=1+1", "名前",
@@ -215,19 +216,83 @@ def _cases(draw):
 
 
 cases = _cases()
+ITEMS = ["a", "b", "c", "Köln", "1", "2.0", "tie", "x,y", "none", "[red]"]
+SIDES = [("left", "right"), ("winner", "loser"), ("item_a", "item_b"), ("A", "B"), ("x", "grade")]
+OUTCOMES = [
+    ["1", "-1", "0"], ["1", "0"], ["1", "0.5", "0"], ["2", "1"], ["3", "2", "-1", "-2"],
+    ["left", "right", "tie"], ["win", "loss"], ["ja", "nein"], ["yes", "no", "both"], ["1"],
+    ["better", "same", "worse"], ["1e400", "nan", "5"], [str(k) for k in range(30)],
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Items, or none, comparisons of them, and options."""
+
+    items: bytes | None
+    comparisons: bytes
+    options: tuple[str, ...]
+
+
+@st.composite
+def _rankings(draw):
+    wild = draw(st.booleans())
+    names = draw(st.lists(st.sampled_from(ITEMS), min_size=2, max_size=8, unique=True))
+    columns = [*draw(st.sampled_from(SIDES)), *draw(st.lists(st.sampled_from(NAMES), max_size=2))]
+    more = draw(st.sampled_from([[], ["outcome"], ["target"], ["winner"], ["wer"], ["line"]]))
+    words = draw(st.sampled_from(OUTCOMES))
+    often = 30 if wild else 3000
+    outcome = _mostly(st.sampled_from(words), st.sampled_from(GAPS + ITEMS), often)
+    item = _mostly(st.sampled_from(names), st.sampled_from(GAPS + ITEMS), often)
+    cell = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(WORDS))
+    kinds = [item, item, *([cell] * (len(columns) - 2)), *([outcome] * len(more))]
+    rows = draw(st.lists(st.tuples(*kinds), min_size=0 if wild else 5, max_size=25))
+    if not wild:  # nobody compares an item with itself
+        rows = [row for row in rows if row[0] != row[1]]
+    listed = None
+    if draw(st.booleans()):
+        known = draw(st.lists(st.sampled_from(names), max_size=8))
+        extra = st.tuples(cell, st.floats(-9, 9).map(str))
+        listed = _csv(["name", "x", "age"], [(name, *draw(extra)) for name in known + names])
+    options = st.one_of(
+        _option("--outcome", [*more, *columns, "none"]),
+        _option("--levels", [",".join(words), ",".join(words[::-1]), "0,1", "x"]),
+        *(_option(side, columns) for side in ("--left", "--right")),
+        _option("--kernel", ["auto", "rbf", "ard", "linear", "none", "x"]),
+        _option("--drop", ["x", "age", "name", "y"]),
+        _option("--on-bad-rows", ["skip", "error"]),
+        _option("--missing", ["none", "0"]),
+        _option("--max-sweeps", ["1", "0"]),
+        st.just(("--json",)),
+    )
+    flat = [word for pair in draw(st.lists(options, max_size=3 if wild else 1)) for word in pair]
+    return Ranking(listed, _csv([*columns, *more], rows), tuple(flat))
+
+
+def _csv(names, rows):
+    out = io.StringIO()
+    csv.writer(out).writerows([names, *rows])
+    return out.getvalue().encode()
+
+
+rankings = _rankings()
 
 
 @contextlib.contextmanager
 def _time_limit():
+    """Raise Hang after SECONDS in which this process was not paused: alarms are counted."""
+    alarms = itertools.count(1)
+
     def stop(number, frame):
-        raise Hang(f"not done after {SECONDS} s")
+        if next(alarms) * _STEP >= SECONDS:
+            raise Hang(f"not done after {SECONDS} s")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, _STEP, _STEP)
     try:
         yield
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -263,6 +328,26 @@ def check(case, folder, outcomes):
         _answer(["report", str(model), "-o", str(folder / "r.html")], outcomes)
     if case.later == ("explain",):
         _answer(["explain", str(model), str(second), *case.reading, "--row", "1"], outcomes)
+
+
+def check_ranking(case, folder, outcomes):
+    """Rank; raise AssertionError at a bad answer."""
+    out, files = folder / "out.csv", [folder / "comparisons.csv"]
+    files[0].write_bytes(case.comparisons)
+    if case.items is not None:
+        files.insert(0, folder / "items.csv")
+        files[0].write_bytes(case.items)
+    code = _answer(["rank", *map(str, files), *case.options, "-o", str(out)], outcomes)
+    assert out.exists() == (code == 0)
+    if code:
+        return
+    with out.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["rank"]) for row in rows] == list(range(1, len(rows) + 1))
+    values = [float(row["utility"]) for row in rows]
+    assert all(map(math.isfinite, values))
+    assert values == sorted(values, reverse=True)
+    assert abs(sum(float(row["probability_best"]) for row in rows) - 1) < 1e-3
 
 
 def _comparison(case, first):
@@ -320,7 +405,7 @@ def _main() -> None:
         number += 1
         folder = Path(tempfile.mkdtemp())
         try:
-            check(case, folder, outcomes)
+            (check if isinstance(case, Case) else check_ranking)(case, folder, outcomes)
         except (Exception, Hang) as error:
             failures += 1
             frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -330,8 +415,7 @@ def _main() -> None:
                 kept = given_.keep / f"{given_.seed}-{number}"
                 shutil.copytree(folder, kept, dirs_exist_ok=True)
                 (kept / "case.txt").write_text(
-                    f"{shlex.join(case.options)}\n{shlex.join(case.reading)}\n{case.later}\n"
-                    f"{traceback.format_exc()}"
+                    f"{case!r}\n{shlex.join(case.options)}\n{traceback.format_exc()}"
                 )
                 print(
                     f"FAILURE {number}: {place}: {str(error)[:1500]}\n  kept in {kept}", flush=True
@@ -348,12 +432,14 @@ def _main() -> None:
             deadline=None,
             phases=[Phase.generate],
             suppress_health_check=quiet,
-        )(given(cases)(one))
+        )(given(_mostly(cases, rankings))(one))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             seed(start)(run)()
         start += 1
-        told = f"{number} tables, seeds {given_.seed} to {start - 1}, {failures} failures"
+        told = f"{number} cases, seeds {given_.seed} to {start - 1}, {failures} failures"
+        used = sum(os.times()[:4])
+        told += f", {used / 60:.1f} minutes of processor time"
         print(f"{told}: {dict(outcomes)}", flush=True)
     print(f"places of failures: {dict(places)}")
 

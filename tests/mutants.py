@@ -5,6 +5,7 @@
 
 import io
 import json
+import math
 import re
 import resource
 import struct
@@ -227,8 +228,11 @@ def write_bombs(path, folder):
         return json.dumps(document | {"params": params}, ensure_ascii=False).encode()
 
     x = "arrays/result.model.task.X.npy"
-    zeros = claimed((7 * 2**20, 1), "<f8", bytes(7 * 2**23))
-    pad = {"pad": np.random.default_rng(0).bytes(2**19)}  # buys another 50 MB
+    gaps = "arrays/result.model.task.likelihood.gaps.npy"
+    scores = "arrays/result.interval_scores.scores.npy"
+    classes = "arrays/result.signature.classes.npy"
+    zeros = _zeros(7 * 2**20, 1)
+    pad = {"pad": np.random.default_rng(0).bytes(2**22)}  # buys another 80 MB
     kernel = json.dumps(document["params"]["kernel"])
     twice = [{"$": "array", "name": "result.model.task.X"}] * 1000
     bombs = {
@@ -240,7 +244,10 @@ def write_bombs(path, folder):
         "deep-kernels": good | {"model.json": _nested_kernels(kernel, 5000)},
         "too-many": good | {"model.json": b"[" + b"{}," * 5_000_000 + b"1]"},
         "zeros": good | {x: zeros},
-        "many-zeros": good | pad | {x: claimed((10**7, 1), "<f8", bytes(8 * 10**7))},
+        "many-zeros": good | pad | {x: _zeros(17 * 2**20, 1)},
+        "many-scores": good | pad | {scores: _zeros(17 * 2**20)},
+        "many-gaps": good | pad | {gaps: _zeros(17 * 2**20)},
+        "many-classes": good | pad | {classes: _zeros(17 * 2**20)},
         "nested": good | {x: good["model.json"], "inner.zip": bytes(10**8)},
         "repeated": good | {"model.json": model_json(categories=twice), x: zeros},
         "levels": good | {"arrays/result.signature.categories.npy": npy(np.zeros(2**22, "U1"))},
@@ -251,6 +258,11 @@ def write_bombs(path, folder):
         place = folder / f"bomb-false-size-{kind}.ogp"
         write_members(place, good | {name: bytes(2**28)})
         _claim_size(place, name, 1000)
+
+
+def _zeros(*shape):
+    """A .npy file of zeros."""
+    return claimed(shape, "<f8", bytes(8 * math.prod(shape)))
 
 
 def _claim_size(path, name, size):

@@ -40,6 +40,7 @@ LINES = [
     {"core.kernel_tiles"},
     {"core.kernel_matrix"},
     {"core.kernel_gradient"},
+    {"core.trail"},
     {"core.search"},
     {"imputation", "persistence", "hyperpriors"},
     {"models"},

@@ -50,13 +50,20 @@ print(
 # %%
 # The ranking, with its doubts
 # ----------------------------
-# Bars hold 90 % of the posterior. Birch and Cedar cannot be told apart, which is right. Hazel has a
-# wide bar. The right picture shows the probability that the item of a row beats that of a column;
+# Bars hold 90 % of the posterior, and so do the intervals of ranks beside them. Hazel has a wide
+# bar, and could be in many places. The right picture shows the probability that the item of a row beats that of a column;
 # the rest is ties and losses.
 figure, axes = plt.subplots(1, 2, figsize=(10.5, 4.4), layout="constrained")
 RankingDisplay.from_estimator(model, names, ax=axes[0])
 ComparisonDisplay.from_estimator(model, names, ax=axes[1])
 plt.show()
+
+# %%
+# Which assistants can be told apart? The first one of a group is not ahead of any other in it with a
+# probability of 95 %. Birch and Cedar, which are equally good, are in one group.
+ranking = model.rank(names)
+for number in np.unique(ranking.group):
+    print(f"group {number}:", *ranking.items[ranking.group == number])
 
 # %%
 # What to ask next? The pairs whose votes would tell most about the strengths all involve Hazel:

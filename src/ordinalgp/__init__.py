@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ordinalgp.collaborative import CollaborativeOrdinalGP
     from ordinalgp.gp import OrdinalGPClassifier
     from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
+    from ordinalgp.models.effects import Effects, LevelEffects
     from ordinalgp.persistence import load
     from ordinalgp.preference import PreferenceGP, Ranking
     from ordinalgp.sequential import SequentialOrdinalGP
@@ -21,9 +22,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CollaborativeOrdinalGP",
+    "Effects",
     "IncrementalOrdinalSVC",
     "KernelDiscriminantOrdinal",
     "LeastSquaresOrdinalClassifier",
+    "LevelEffects",
     "OrdinalGPClassifier",
     "OrdinalSVC",
     "PreferenceGP",
@@ -37,9 +40,11 @@ __all__ = [
 
 _HOMES = {
     "CollaborativeOrdinalGP": "collaborative",
+    "Effects": "models.effects",
     "IncrementalOrdinalSVC": "baselines",
     "KernelDiscriminantOrdinal": "baselines",
     "LeastSquaresOrdinalClassifier": "least_squares",
+    "LevelEffects": "models.effects",
     "OrdinalGPClassifier": "gp",
     "OrdinalSVC": "baselines",
     "PreferenceGP": "preference",

@@ -135,7 +135,7 @@ def test_new_rows_are_encoded_as_in_training(run, tmp_path, files):
     code, _, err = run("predict", "model.ogp", "new.csv", "-o", "out.csv")
     assert code == 0
     assert "Columns ignored, as the model was trained without: remark." in err
-    assert "Column sleep: 1 missing values were filled" in err
+    assert "Column sleep: 1 missing value was filled" in err
     model = OrdinalGPClassifier(categories=LEVELS).fit(encoded(columns), labels("texts", grade))
     expected = model.category_proba(encoded(new, train=columns))
     found = read_output(tmp_path / "out.csv")
@@ -329,6 +329,50 @@ def test_evaluate_warns_of_training_rows(run, tmp_path, files):
     assert "training rows" not in run("evaluate", "model.ogp", "few.csv")[2]
 
 
+def test_costs_decide(run, files, tmp_path):
+    """A model that keeps costs, and a file of them, give the same levels as Python."""
+    table = files()
+    run(
+        "fit", table, "-t", "grade", "--categories", ",".join(LEVELS), "--model", "gp", "--folds", 0
+    )
+    true, chosen = np.indices((len(LEVELS), len(LEVELS)))
+    cost = np.where(chosen > true, 5 * (chosen - true), true - chosen)
+    model = ordinalgp.load("model.ogp").set_params(decision=cost)
+    model.save("careful.ogp")
+    run("predict", "careful.ogp", table, "-o", "kept.csv")
+    turned = LEVELS[::-1]
+    rows = [[cost[LEVELS.index(t), LEVELS.index(p)] for p in turned] for t in LEVELS]
+    lines = [",".join(map(str, [t, *row])) for t, row in zip(LEVELS, rows, strict=True)]
+    Path("costs.csv").write_text("\n".join([",".join(["true", *turned]), *lines]) + "\n")
+    code, _, err = run("predict", "model.ogp", table, "-o", "given.csv", "--decision", "costs.csv")
+    assert code == 0, err
+    run("predict", "model.ogp", table, "-o", "mode.csv")
+    kept, given, mode = (Path(f"{name}.csv").read_text() for name in ("kept", "given", "mode"))
+    assert kept == given != mode
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("true,a,b\na,0,1\nb,1,0\n", "must have one of its columns for each of the levels"),
+        (None, "or a file of costs, but there is neither such a rule nor a file 'costs.csv'"),
+        ("true,LEVELS\nROWS", "needs a number in every cell of the column"),
+    ],
+)
+def test_bad_costs_are_named(run, files, text, words):
+    table = files()
+    run(
+        "fit", table, "-t", "grade", "--categories", ",".join(LEVELS), "--model", "gp", "--folds", 0
+    )
+    if text is not None:
+        rows = "".join(f"{level}{',x' * len(LEVELS)}\n" for level in LEVELS)
+        text = text.replace("LEVELS", ",".join(LEVELS)).replace("ROWS", rows)
+        Path("costs.csv").write_text(text)
+    code, _, err = run("predict", "model.ogp", table, "--decision", "costs.csv")
+    assert code == 2
+    assert words in " ".join(err.split())
+
+
 def test_evaluate_compares_decisions_and_measures_intervals(run, tmp_path, files):
     columns, grade = school()
     new, new_grade = school(30, seed=2)
@@ -487,7 +531,7 @@ def test_bad_rows_are_skipped_on_request(run, tmp_path):
     (tmp_path / "bad.csv").write_text(BAD)
     code, out, err = run("fit", "bad.csv", "-t", "grade", "--on-bad-rows", "skip", "--json")
     assert code == 0
-    assert "5 bad rows of bad.csv were skipped" in err
+    assert "Skipped 5 bad rows of bad.csv:" in err
     assert json.loads(out)["skipped_rows"] == 5
     assert json.loads(out)["rows"] == 3
     code, _, err = run("predict", "model.ogp", "bad.csv", "--on-bad-rows", "skip", "-o", "o.csv")
@@ -790,7 +834,7 @@ def test_passes_are_lines_and_stages_are_summed_up():
 
 def test_a_fit_that_has_not_converged_says_what_to_do(run, files, monkeypatch):
     climb = search._lbfgs
-    monkeypatch.setattr(search, "_lbfgs", lambda *given: (climb(*given)[0], False))
+    monkeypatch.setattr(search, "_lbfgs", lambda *given: (climb(*given)[0], "steps"))
     order = ["--categories", ",".join(LEVELS), "--model", "gp"]
     code, out, _ = run("fit", files(), "-t", "grade", *order)
     assert code == 0

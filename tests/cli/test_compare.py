@@ -187,7 +187,7 @@ def test_bad_rows_are_named_or_skipped(run, path):
     assert "column hours: 'x' is not a number" in err
     code, out, err = run(*args, "--on-bad-rows", "skip")
     assert code == 0
-    assert "1 bad rows" in err
+    assert "Skipped 1 bad row of" in err
     assert "48 rows" in out
 
 

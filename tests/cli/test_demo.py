@@ -15,6 +15,7 @@ from ordinalgp.datasets import load_demo
 
 for package in ("typer", "matplotlib", "jinja2"):
     pytest.importorskip(package)
+from ordinalgp.cli.demo import _check_own  # noqa: E402
 from ordinalgp.cli.main import build  # noqa: E402
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide"
@@ -96,6 +97,21 @@ def test_the_files_are_right(demo):
     for row in held:
         measured = tuple(float(row[name]) for name in data.feature_names)
         assert (measured, row["stage"]) in patients
+
+
+def test_files_of_others_are_not_overwritten(tmp_path, capsys):
+    (tmp_path / "train.csv").write_text("age,grade\n1,low\n")
+    (tmp_path / "report.html").write_text("mine")
+    with pytest.raises(SystemExit) as stopped:
+        build()(["demo", "-o", str(tmp_path)])
+    err = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert f"{tmp_path} has train.csv, report.html, which the demo would overwrite" in err
+    assert (tmp_path / "train.csv").read_text() == "age,grade\n1,low\n"
+
+
+def test_a_demo_may_be_repeated_in_its_folder(demo):
+    _check_own(demo[0] / "demo-output", load_demo())
 
 
 def normal(text):

@@ -26,16 +26,28 @@ def test_every_command_answers(file, tmp_path):
         assert code == 0, f"{arguments[0]}: {err}"
 
 
-@hypothesis.settings(
-    max_examples=12,
-    deadline=None,
-    database=None,
-    derandomize=True,
-    phases=[hypothesis.Phase.generate],
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
+def drawn(n):
+    """So many examples, always the same ones."""
+    return hypothesis.settings(
+        max_examples=n,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+
+
+@drawn(12)
 @hypothesis.given(fuzz_tables.cases)
 @pytest.mark.filterwarnings("ignore")
 def test_tables_drawn_by_chance_get_answers_or_clear_errors(tmp_path_factory, case):
     """More of them: ``python -m tests.fuzz_tables --minutes 60``."""
     fuzz_tables.check(case, tmp_path_factory.mktemp("drawn"), Counter())
+
+
+@drawn(20)
+@hypothesis.given(fuzz_tables.rankings)
+@pytest.mark.filterwarnings("ignore")
+def test_so_do_comparisons_drawn_by_chance(tmp_path_factory, case):
+    fuzz_tables.check_ranking(case, tmp_path_factory.mktemp("drawn"), Counter())

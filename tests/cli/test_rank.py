@@ -1,6 +1,7 @@
 """``ordinalgp rank``: from two files to a ranking."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -61,7 +62,8 @@ def test_it_equals_the_python_api(run, tmp_path):
     assert_allclose([row["utility"] for row in told], mean[order], rtol=0, atol=1e-12)
     assert_allclose([row["utility_sd"] for row in told], np.sqrt(var)[order], rtol=0, atol=1e-9)
     lines = (tmp_path / "ranking.csv").read_text().splitlines()
-    assert lines[0] == "rank,item,utility,utility_sd,probability_best"
+    columns = "rank,item,utility,utility_sd,rank_low,rank_high,group,probability_best,comparisons"
+    assert lines[0] == columns
     assert [line.split(",")[1] for line in lines[1:]] == names[order].tolist()
 
 
@@ -106,7 +108,7 @@ def test_bad_comparisons_are_named(run, tmp_path):
     assert "line 6, column o: 'x' is not a number" in err
     code, _, err = run("items.csv", "bad.csv", "--outcome", "o", "--on-bad-rows", "skip")
     assert code == 0
-    assert "4 bad rows of bad.csv were skipped" in err
+    assert "Skipped 4 bad rows of bad.csv:" in err
 
 
 def test_bad_items_are_named(run, tmp_path):
@@ -211,6 +213,31 @@ def test_doubtful_columns_are_a_question_with_answers(run, tmp_path, text, messa
     assert "--outcome none" in err or run("votes.csv", "--outcome", "none")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("table", "asked", "n_ways"),
+    [
+        ("links,rechts,wer\n" + "a,b,links gut\nb,c,rechts gut\n" * 3, "wer may be", 3),
+        (
+            "home,away,goals,against\n" + "a,b,0,2\nb,c,3,1\nc,a,2,3\n" * 3,
+            "goals, against may be",
+            3,
+        ),
+    ],
+)
+def test_a_column_of_few_values_is_not_passed_over(table, asked, n_ways, run, tmp_path):
+    """That the left item was preferred each time would be a wrong guess, without a word."""
+    (tmp_path / "votes.csv").write_text(table)
+    code, out, err = run("votes.csv")
+    assert (code, out) == (2, "")
+    assert asked in err
+    assert ("scores of the two sides" in err) == ("goals" in table)
+    ways = re.findall(r":  +(--outcome.*)", err)
+    assert len(ways) == n_ways
+    for way in ways:
+        code, _, err = run("votes.csv", *shlex.split(way))
+        assert code == 0, err
+
+
 def test_columns_that_are_not_used_are_named(run, tmp_path):
     (tmp_path / "votes.csv").write_text("judge,day,winner,loser\n7,1,Alien,Dune\n8,1,Dune,Brazil\n")
     code, out, err = run("items.csv", "votes.csv", "--kernel", "none", "--json")
@@ -289,3 +316,61 @@ def test_help_has_an_example(run):
     code, out, _ = run("--help")
     assert code == 0
     assert "Example: ordinalgp rank items.csv comparisons.csv" in " ".join(out.split())
+
+
+# -------------------------------------------------------------------------------- leaderboard
+
+
+@pytest.fixture
+def league(tmp_path):
+    """Six teams of known strength, the home side listed first."""
+    rng = np.random.default_rng(3)
+    strength = np.array([2.0, 1.9, 1.0, 0.0, -1.0, -2.0])
+    home, away = rng.integers(0, 6, (2, 500))
+    home, away = home[home != away], away[home != away]
+    margin = strength[home] - strength[away] + 0.5 + rng.normal(size=len(home))
+    word = np.where(np.abs(margin) < 0.3, "draw", np.where(margin > 0, "win", "loss"))
+    lines = [f"{'ABCDEF'[h]},{'ABCDEF'[a]},{w}" for h, a, w in zip(home, away, word, strict=True)]
+    (tmp_path / "games.csv").write_text("home,away,result\n" + "\n".join(lines) + "\n")
+    return len(lines)
+
+
+def test_a_leaderboard_has_intervals_groups_and_votes(run, tmp_path, league):
+    options = ["--position-bias", "--next", "2", "--coverage", "0.8", "--plot", "board.png"]
+    code, out, err = run("games.csv", "--json", *options)
+    assert code == 0, err
+    told = json.loads(out)
+    rows = told["ranking"]
+    assert {row["item"] for row in rows[:2]} == {"A", "B"}
+    assert [row["group"] for row in rows] == [1, 1, 2, 3, 4, 5]
+    assert all(row["rank_low"] <= row["rank"] <= row["rank_high"] for row in rows)
+    assert sum(row["comparisons"] for row in rows) == 2 * league
+    low, high = told["position_bias"]["interval"]
+    assert 0 < low < told["position_bias"]["advantage"] < high
+    assert told["position_bias"]["against_equal"]["wins"] > 0.5
+    assert len(told["ask_next"]) == 2
+    assert (tmp_path / "board.png").stat().st_size > 10_000
+
+
+def test_the_printed_leaderboard_explains_its_columns(run, league):
+    code, out, _ = run("games.csv", "--position-bias", "--next", "1")
+    assert code == 0
+    assert "Left side: advantage +0." in out
+    assert "Against an equal item it wins with probability" in out
+    assert "ranks: the item's rank lies between these with probability 90%" in out
+    assert "To ask next:\n" in out
+
+
+def test_wrong_options_of_a_leaderboard_stop_before_the_fit(run, tmp_path, league):
+    for options, words in (
+        (["--next", "16"], "asks for more pairs than the 15 that 6 items have"),
+        (["--coverage", "1.5"], "--coverage must be between 0 and 1"),
+        (["--plot", "board.doc"], "the name must end in one of"),
+        (["--plot", "games.csv"], "games.csv"),
+    ):
+        code, _, err = run("games.csv", *options)
+        assert code == 2
+        assert words in " ".join(err.split())
+    many = "\n".join(f"a{i},b{i}" for i in range(501))
+    (tmp_path / "many.csv").write_text(f"winner,loser\n{many}\n")
+    assert "at most 1,000 items, but there are 1,002" in run("many.csv", "--next", "1")[2]

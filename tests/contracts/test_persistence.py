@@ -464,7 +464,9 @@ def test_files_of_this_schema_predict_what_they_did():
                 if isinstance(np.ravel(values)[0], str):
                     assert found[method] == values
                 else:
-                    assert_allclose(found[method], values, rtol=1e-9, err_msg=method)
+                    # A solution is rounded relative to its largest part (many items).
+                    close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(values).max()}
+                    assert_allclose(found[method], values, **close, err_msg=method)
 
 
 # -------------------------------------------------------------------------------- saving
@@ -873,6 +875,7 @@ def test_wrong_labels_are_refused(path):
         ("categories", np.array([*LEVELS[:3], "low"]), "categories and classes disagree"),
         ("classes", np.array(["low", "odd"]), "categories and classes disagree"),
         ("classes", np.array([], dtype="U1"), "categories and classes disagree"),
+        ("classes", np.array(["low"] * 3), "categories and classes disagree"),
     )
 
     def change(path, name, content):
@@ -966,7 +969,7 @@ def test_refusing_takes_little_memory(path, tmp_path):
     command = [sys.executable, "-c", script, *map(str, bombs)]
     done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
     peaks = json.loads(done.stdout)
-    assert len(peaks) == len(bombs) >= 14
+    assert len(peaks) == len(bombs) >= 17
     for name, megabytes in peaks.items():
         assert megabytes < 200, name
 

@@ -376,6 +376,24 @@ def test_the_response_is_right_to_first_order(seed, counts):
     assert errors[1] < 0.02 * errors[0]
 
 
+@pytest.mark.parametrize("counts", [1.0, 2.0], ids=["single", "double"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_response_may_take_the_squares_of_another_one(seed, counts):
+    """Means are as exact as before; variances are off by the product of both changes."""
+    problem, sites, posterior = conditioned(seed, counts)
+    rng = np.random.default_rng(seed)
+    m = len(sites.tau)
+    d_tau, d_nu = sites.tau * rng.uniform(-1, 1, m), sites.nu * rng.uniform(-1, 1, m)
+    near, step = 1e-2, 1e-3
+    other = problem.condition(Sites(sites.tau + near * d_tau, sites.nu)).response()
+    exact = problem.condition(Sites(sites.tau + step * d_tau, sites.nu + step * d_nu)).observed()
+    own = posterior.response().moments(step * d_tau, step * d_nu)
+    found = posterior.response(other).moments(step * d_tau, step * d_nu)
+    assert_allclose(found.mean, own.mean, rtol=1e-9, atol=1e-11)
+    assert_allclose(found.var, exact.var, rtol=20 * near * step)
+    assert not np.array_equal(found.var, own.var)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_response_to_one_site_is_exact(seed):
     problem, sites, posterior = conditioned(seed)

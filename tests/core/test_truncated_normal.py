@@ -9,7 +9,7 @@ from ordinalgp.core.truncated_normal import cut_normal, hermite
 
 EDGES = [-40.0, -37.5, -20.0, -8.3, -5.0, -2.1, -1.9, -1.0, -0.3, -1e-7, 0.0]
 EDGES += [-edge for edge in EDGES[:-1]]
-WIDTHS = [1e-12, 1e-9, 1e-6, 1e-3, 0.03, 0.5, 0.999, 1.001, 2.0, 5.0, 16.0, 39.0, 80.0, np.inf]
+WIDTHS = [1e-12, 1e-9, 1e-6, 1e-3, 0.03, 0.249, 0.251, 0.5, 1.0, 2.0, 5.0, 16.0, 39.0, 80.0, np.inf]
 GRID = [(lo, width) for lo in EDGES for width in WIDTHS] + [(-np.inf, hi) for hi in EDGES]
 
 

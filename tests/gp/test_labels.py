@@ -12,6 +12,7 @@ from tests.gp.common import LEVELS, in_levels, make_data, quick
 
 from ordinalgp import OrdinalGPClassifier
 from ordinalgp.decisions import decide
+from ordinalgp.tables import cut_levels
 
 
 @pytest.mark.parametrize(
@@ -130,3 +131,12 @@ def test_the_decision_can_be_changed_after_the_fit():
     for rule in COSTS.values():
         model.set_params(decision=rule)
         assert_array_equal(model.predict(X), decide(model.category_proba(X), rule))
+
+
+def test_times_are_no_levels():
+    days = np.datetime64("2024-01-01") + np.arange(60)
+    for y in (days, days.tolist(), days.astype("M8[ns]")):
+        with pytest.raises(ValueError, match=r"60 different times .2024-01-01.*cut_levels\(np"):
+            OrdinalGPClassifier().fit(np.zeros((60, 1)), y)
+    labels, levels = cut_levels(np.asarray(days, dtype="M8[s]").astype(float), 5)
+    assert len(levels) == len(set(labels)) == 5

@@ -10,6 +10,7 @@ from ordinalgp import OrdinalGPClassifier
 from ordinalgp.core.inference import infer
 from ordinalgp.core.problem import Problem
 from ordinalgp.core.projections import Identity
+from ordinalgp.metrics import log_score
 
 
 def without_row(model, X, y, counts, i, smoothing):
@@ -43,6 +44,21 @@ def test_leave_one_out_without_refitting(inference, r):
     assert error.max() < largest
     in_sample = np.abs(model.predict_proba(X) - truth).max(axis=1)
     assert np.median(error) < np.median(in_sample) / 3
+
+
+def test_leave_one_out_in_rank_order_has_levels_without_rows():
+    """Words sort otherwise than their ranks, and nobody has "none"; scores take rank order."""
+    X, y = make_data(n=30, r=3)
+    ranks = ["low", "mid", "high", "none"]
+    words = np.array(ranks)[y]
+    model = quick(categories=ranks).fit(X, words)
+    proba = model.loo_category_proba()
+    assert proba.shape == (30, 4)
+    assert_allclose(proba.sum(axis=1), 1.0)
+    alphabetical = proba[:, [2, 0, 1]]  # high, low, mid
+    assert_allclose(model.loo_proba(), alphabetical / alphabetical.sum(axis=1, keepdims=True))
+    expected = -np.log(proba[np.arange(30), y]).mean()
+    assert_allclose(log_score(words, proba, categories=model.categories_), expected)
 
 
 def test_leave_one_out_follows_the_rows(inference):

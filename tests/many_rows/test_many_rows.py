@@ -239,6 +239,48 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
         small(checkpoint=tmp_path).fit(X, 3 - Y)
 
 
+def cut(path, size):
+    path.write_bytes(path.read_bytes()[:size])
+
+
+def change(path):
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: (folder / "sites-0.bin").unlink(),
+        lambda folder: cut(folder / "sites-0.bin", 4000),
+        lambda folder: cut(folder / "sites-0.bin", -8),
+        lambda folder: change(folder / "sites-0.bin"),
+        lambda folder: cut(folder / "state.npz", 2000),
+        lambda folder: cut(folder / "state.npz", 0),
+        lambda folder: change(folder / "state.npz"),
+        lambda folder: (folder / "state.npz").write_bytes(b"no archive"),
+    ],
+)
+def test_a_damaged_checkpoint_is_refused(damage, tmp_path):
+    """It used to give a worse model without a word."""
+    calls = []
+
+    def stop(progress):
+        if progress.stage == "pass" and progress.total:
+            calls.append(progress)
+            if len(calls) == 16:  # in the third pass, which reads sites-0
+                raise KeyboardInterrupt
+
+    with listening(stop), pytest.raises(KeyboardInterrupt) as interrupt:
+        small(checkpoint=tmp_path).fit(X, Y)
+    (note,) = interrupt.value.__notes__
+    assert "The same fit resumes from there." in note
+    damage(tmp_path)
+    with pytest.raises(ValueError, match=r"is damaged: .*\. Delete the folder to start again"):
+        small(checkpoint=tmp_path).fit(X, Y)
+
+
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_a_store_writes_beside_what_it_reads(on_disk, tmp_path):
     store = SiteStore(3, tmp_path if on_disk else None)

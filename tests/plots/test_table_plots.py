@@ -41,6 +41,7 @@ def test_comparison_has_points_at_the_scores(table):
         assert_allclose(np.ravel(drawn), [row[score] for row in rows])
     names = [text.get_text() for text in display.axes_[0].get_yticklabels()]
     assert names == [row["name"] for row in rows]
+    assert "lower is better" in display.axes_[0].get_title("left")
     display.plot()
     display.figure_.canvas.draw()
 
@@ -80,6 +81,21 @@ def test_names_with_dollars_are_literal(explained):
     assert sorted(name.partition(" = ")[0] for name in names) == ["$a$ in $", "b_{x}", "c"]
     texts = [*display.ax_.get_yticklabels(), display.ax_.title, *display.ax_.texts]
     assert not any(text.get_parse_math() for text in texts if "$" in text.get_text())
+
+
+def test_the_title_is_above_the_names_of_levels(explained):
+    display = ExplanationDisplay.from_explanations(explained)
+    display.figure_.canvas.draw()
+    renderer = display.figure_.canvas.get_renderer()
+    (title,) = (
+        text
+        for text in display.ax_.get_children()
+        if getattr(text, "get_text", str)() == display.title
+    )
+    names = [text for text in display.ax_.texts if text.get_text() in LEVELS]
+    assert names
+    bottom = title.get_window_extent(renderer).y0
+    assert all(text.get_window_extent(renderer).y1 <= bottom for text in names)
 
 
 def test_columns_beyond_the_limit_are_one_bar(explained):

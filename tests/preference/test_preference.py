@@ -505,6 +505,74 @@ def test_rank_is_by_utility_and_being_best_by_draws(fitted):
     assert_array_equal(fitted.rank(X).best_proba, ranking.best_proba)
 
 
+def test_intervals_of_ranks_and_groups_are_those_of_draws(fitted):
+    ranking = fitted.rank(X, coverage=0.8)
+    mean, covariance = fitted.latent_mean_and_covariance(X)
+    draws = np.random.default_rng(5).multivariate_normal(mean, covariance, 100_000)
+    ranks = 1 + np.sum(draws[:, None, :] > draws[:, :, None], axis=2)[:, ranking.order]
+    inside = np.mean((ranks >= ranking.rank_low) & (ranks <= ranking.rank_high), axis=0)
+    assert np.all(inside > 0.79)
+    for end, tail in ((ranking.rank_low, 0.1), (ranking.rank_high, 0.9)):
+        assert np.all(np.mean(ranks <= end, axis=0) > tail - 0.01)
+        assert np.all(np.mean(ranks < end, axis=0) < tail + 0.01)
+    wide = fitted.rank(X, coverage=0.99)
+    assert np.all(wide.rank_low <= ranking.rank_low)
+    assert np.all(wide.rank_high >= ranking.rank_high)
+
+    assert ranking.group[0] == 1
+    first = 0
+    for place in range(1, len(X)):
+        a, b = ranking.order[[first, place]]
+        sd = np.sqrt(covariance[a, a] + covariance[b, b] - 2 * covariance[a, b])
+        ahead = norm.cdf((mean[a] - mean[b]) / sd)
+        if abs(ahead - 0.95) > 0.01:  # else the draws decide
+            assert (ranking.group[place] > ranking.group[place - 1]) == (ahead > 0.95)
+        if ranking.group[place] > ranking.group[place - 1]:
+            first = place
+
+
+def test_a_certain_ranking_has_no_intervals():
+    names, games = ["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")]
+    model = PreferenceGP("independent", noise=0.001).fit(names, games, sample_weight=[1e4] * 3)
+    ranking = model.rank(names, coverage=0.9)
+    assert ranking.rank_low.tolist() == ranking.rank_high.tolist() == [1, 2, 3]
+    assert ranking.group.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
+        model.rank(names, coverage=90)
+
+
+def test_the_interval_of_the_position_bias_covers_it():
+    """20 leagues: a 90 % interval misses 5 or more times with probability 0.04."""
+    names, inside = np.array([f"team {i}" for i in range(8)]), 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        strength = rng.normal(size=8)
+        home, away = rng.integers(0, 8, (2, 300))
+        pairs = np.column_stack([home, away])[home != away]
+        margin = strength[pairs] @ [1, -1] + 0.6 + rng.normal(size=len(pairs))
+        model = PreferenceGP("independent", position_bias="learned", noise=np.sqrt(0.5))
+        low, high = model.fit(names, names[pairs], np.sign(margin)).position_bias_interval()
+        inside += low <= 0.6 <= high
+    assert inside >= 16
+
+
+def test_the_interval_of_the_position_bias_is_the_curvature_of_the_evidence():
+    names = np.array(["a", "b", "c", "d"])
+    rng = np.random.default_rng(0)
+    pairs = np.array([rng.choice(4, 2, replace=False) for _ in range(200)])
+    outcomes = np.sign(
+        np.array([1.0, 0.5, 0.0, -0.5])[pairs] @ [1, -1] + 0.4 + rng.normal(size=200)
+    )
+    model = PreferenceGP("independent", position_bias="learned", noise=0.7)
+    low, high = model.fit(names, names[pairs], outcomes).position_bias_interval(0.9)
+    (best,) = model.likelihood_.theta  # the kernel has no parameter, the noise is held
+    values = [model.log_marginal_likelihood([best + step]) for step in (-0.1, 0.0, 0.1)]
+    sd = 0.1 / np.sqrt(2 * values[1] - values[0] - values[2]) * model.likelihood_.unit
+    assert_allclose(high - low, 2 * norm.ppf(0.95) * sd, rtol=0.01)
+    with pytest.raises(ValueError, match="Fit with position_bias='learned'"):
+        PreferenceGP("independent").fit(names, names[pairs], outcomes).position_bias_interval()
+
+
 def test_probability_of_being_best_against_exact_orthants(fitted):
     some = X[:4]
     ranking = fitted.rank(some)

@@ -22,8 +22,8 @@ from ordinalgp import (
 from ordinalgp.kernels import Additive, Exponential
 from ordinalgp.metrics import log_score
 from ordinalgp.runtime.progress import listening
-from ordinalgp.stacking.default_models import default_models
-from ordinalgp.stacking.training import Rows, StackingSettings
+from ordinalgp.stacking.default_models import SHARP, default_models
+from ordinalgp.stacking.training import Candidate, Rows, StackingSettings
 
 
 def gp(kernel=None, **options):
@@ -138,6 +138,21 @@ def test_the_default_models(tmp_path):
     assert model.score(X, y) > 0.8
     model.save(tmp_path / "model.ogp")
     assert_array_equal(load(tmp_path / "model.ogp").predict_proba(X), model.predict_proba(X))
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_sharp_models_are_for_rows_without_noise(noise):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (90, 3)) + 0.01 * rng.normal(size=(90, 3))
+    y = ((X[:, 0] > 0.5) ^ (X[:, 1] > 0.5)).astype(int)
+    y = np.where(rng.random(90) < noise / 3, 1 - y, y)
+    seen = []
+    with listening(seen.append):
+        model = StackedOrdinalGP(random_state=0).fit(X, y)
+    fitted = {p.text for p in seen if not p.done}
+    assert set(SHARP) <= default_models(3).keys() == model.weights_.keys()
+    assert (set(SHARP) <= fitted) == (noise == 0.0)
+    assert sum(model.weights_[name] > 0 for name in SHARP) == (2 if noise == 0.0 else 0)
 
 
 def test_the_default_models_follow_the_scale_of_the_inputs():
@@ -367,6 +382,27 @@ def test_many_rows_are_mixed_on_a_subset(tmp_path):
     assert_allclose(model.loo_log_score_, scores[0], atol=0.15)
     model.save(tmp_path / "model.ogp")
     assert_array_equal(load(tmp_path / "model.ogp").loo_proba(), model.loo_proba())
+
+
+def test_many_rows_of_weight_zero_are_predicted_like_new_ones():
+    X, y = make_data(n=150)
+    weights = np.where(np.arange(150) < 130, 1.0, 0.0)
+    limits = {"full_rows": 50, "screen_rows": 40, "exact_rows": 80}
+    model = staged(quick(random_state=0), **limits).fit(X, y, sample_weight=weights)
+    assert_allclose(model.loo_proba()[130:], model.predict_proba(X[130:]), atol=1e-12)
+    moved = np.abs(model.loo_proba() - model.predict_proba(X)).max(axis=1)
+    assert np.sum(moved > 1e-6) >= 40  # of the 80 rows that the models know
+
+
+def test_a_candidate_leaves_out_the_rows_that_it_knows():
+    X, _ = make_data(n=20)
+    model = OrdinalGPClassifier(RBF(1.0), optimizer=None).fit(X[[2, 5, 7, 9, 11]], [0, 1, 2, 1, 0])
+    left_out = model.loo_proba()
+    candidate = Candidate("one", model, np.array([2, 5, 7, 9, 11]), left_out)
+    places = np.array([9, -1, 2, 8, 9])
+    found = candidate.unseen(X[places], places)
+    assert_array_equal(found[[0, 2, 4]], left_out[[3, 0, 3]])
+    assert_array_equal(found[[1, 3]], model.category_proba(X[[-1, 8]]))
 
 
 def test_leave_one_out_of_very_many_rows_is_not_kept():

@@ -35,6 +35,7 @@ CELLS = {
 }
 FRAMES = {
     "dict": lambda: COLUMNS,
+    "records": lambda: pd.DataFrame(COLUMNS, dtype=object).to_dict("records"),
     "pandas": lambda: pd.DataFrame(COLUMNS),
     "pandas objects": lambda: pd.DataFrame(COLUMNS, dtype=object),
     "pandas NA": lambda: pd.DataFrame(COLUMNS, dtype=object).fillna(pd.NA),
@@ -102,7 +103,7 @@ SINGLE = {
     "durations": (lambda: pd.Series(pd.to_timedelta(["2s", None])), [2.0, None]),
     "polars durations": (lambda: pl.Series([dt.timedelta(seconds=2), None]), [2.0, None]),
     "pyarrow durations": (lambda: pa.array([dt.timedelta(seconds=2), None]), [2.0, None]),
-    "periods": (lambda: pd.Series(pd.period_range("2020-01", periods=1, freq="M")), ["2020-01"]),
+    "periods": (lambda: pd.Series(pd.period_range("2020-01", periods=1, freq="M")), ["2020-01-01"]),
     "nothing": (lambda: pl.Series([None, None]), [None, None]),
     "pyarrow nothing": (lambda: pa.nulls(2), [None, None]),
 }
@@ -247,6 +248,18 @@ NO_TABLES = {
 def test_what_is_no_table_is_refused_with_the_reason(make, message):
     with pytest.raises(ValueError, match=f"(?s){message}"):
         as_table(make())
+
+
+def test_a_record_without_a_cell_has_a_gap():
+    assert cells(as_table([{"a": 1}, {"b": "x", "a": 2}])) == {"a": [1.0, 2.0], "b": [None, "x"]}
+    with pytest.raises(BadInput, match=r"Row 2 is \[1\], where a dict is needed"):
+        as_table([{"a": 1}, [1]])
+
+
+def test_periods_are_their_first_days():
+    months = pd.period_range("2024-01", periods=2, freq="M")
+    for column in (months, pd.Series(months)):
+        assert cells(as_table({"month": column})) == {"month": ["2024-01-01", "2024-02-01"]}
 
 
 def test_infinite_numbers_are_named():

@@ -450,9 +450,9 @@ def test_columns_that_are_no_features_are_left_out():
         model.fit(table, [i % 3 for i in range(n)])
     assert len(warned) == 2
     assert len(model.predict({"town": ["Bonn"], "x": [3]})) == 1  # no other column is needed
-    with pytest.raises(BadInput, match=r"Column empty has no values: left out\.\nBut no column is"):
+    with pytest.raises(BadInput, match=r"Column empty has no values: .*\nNo column is left"):
         model.fit({"empty": [None] * 6}, [0, 0, 1, 1, 2, 2])
-    with pytest.raises(BadInput, match="columns of an array cannot be left out"):
+    with pytest.raises(BadInput, match="an array cannot lack a column at prediction"):
         model.fit([[None, 1.0]] * 6, [0, 0, 1, 1, 2, 2])
 
 

@@ -130,6 +130,16 @@ def test_the_decision_is_a_parameter():
     assert_array_equal(model.predict(X), model.categories_[model.category_proba(X).argmax(axis=1)])
 
 
+def test_the_classifiers_decision_may_change_after_the_fit():
+    X, y = frame()
+    model = TableModel(OrdinalGPClassifier(optimizer=None)).fit(X, y)
+    highest = np.ones((3, 3))
+    highest[:, 2] = 0.0
+    assert model.decision_ == "mode"
+    model.set_params(classifier__decision=highest)
+    assert_array_equal(model.predict(X), np.full(len(X), model.categories_[-1]))
+
+
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "categories"])
 def test_the_order_of_levels(kind):
     X, y = frame()

@@ -279,8 +279,11 @@ def test_bad_labels_are_named():
     assert [cell.line for cell in bad] == [4, 5]
     with pytest.raises(BadInput, match=r"categories=\['high', 'low'\]"):
         labels_of(["low", "high", "low"])
-    with pytest.raises(BadInput, match="51 different texts, too many for levels"):
+    with pytest.raises(BadInput, match=r"51 different texts \('name 0', ...\), too many"):
         labels_of([f"name {i}" for i in range(51)])
+    days = [str(np.datetime64("2024-01-01") + day) for day in range(60)]
+    with pytest.raises(BadInput, match=r"60 different dates .*as numbers, such as days, and cut"):
+        labels_of(days)
 
 
 # ---------------------------------------------------------------------------------- model

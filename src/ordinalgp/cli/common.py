@@ -147,6 +147,12 @@ def words(given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(word for word in found if word)
 
 
+def check_coverage(coverage: float) -> None:
+    """Raise unless ``--coverage`` is a probability."""
+    if not 0 <= coverage <= 1:
+        raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
+
+
 def check_choice(name: str, value: str, allowed: Sequence[str]) -> str:
     """Return ``value``, or raise an error that lists what is allowed."""
     if value not in allowed:
@@ -198,7 +204,9 @@ def tell_left_out(left_out: Mapping[str, str]) -> None:
 def tell_skipped(rows: BadRows) -> None:
     """Print the rows that were skipped."""
     if rows.skipped:
-        note(f"{rows.skipped} bad rows of {rows.source} were skipped, among them:")
+        told = "1 bad row" if rows.skipped == 1 else f"{rows.skipped} bad rows"
+        more = "" if rows.skipped <= len(rows.examples) else ", among them"
+        note(f"Skipped {told} of {rows.source}{more}:")
         for example in rows.examples:
             note(f"  {example}")
 
@@ -241,7 +249,8 @@ def print_summary(summary: dict[str, Any], dropped: Sequence[str] = ()) -> None:
     """Print the result of ``summarise``."""
     out = console()
     name = summary["model"] + (f" ({summary['inference']})" if summary["inference"] else "")
-    out.print(f"[bold]{name}[/], {summary['rows']} rows, {summary['features']} features")
+    features = "1 feature" if summary["features"] == 1 else f"{summary['features']} features"
+    out.print(f"[bold]{name}[/], {summary['rows']} rows, {features}")
     for table in (_levels(summary), _columns(summary)):
         out.print()
         out.print(table)

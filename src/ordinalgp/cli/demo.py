@@ -4,6 +4,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -24,11 +25,14 @@ from ordinalgp.cli.saved_model import predictions
 from ordinalgp.datasets import DemoData, load_demo
 from ordinalgp.runtime.files import check_folder
 from ordinalgp.tables import TableModel
+from ordinalgp.tables.advice import listed
+from ordinalgp.tables.cells import BadInput
 from ordinalgp.tables.files import Rows, TableFile, table_writer
 from ordinalgp.tables.summary import SCORES, scores, summarise
 from ordinalgp.validation.labels import class_positions
 
 SPLITS = 5
+_FILES = ("train.csv", "test.csv", "model.ogp", "predictions.csv", "report.html")
 _SHADES, _ASCII_SHADES = "░▒▓█", ".:o#"
 _BAR_WIDTH = 44
 
@@ -43,8 +47,9 @@ def demo(
     """
     started = time.perf_counter()
     check_folder(output)
-    output.mkdir(parents=True, exist_ok=True)
     data = load_demo()
+    _check_own(output, data)
+    output.mkdir(parents=True, exist_ok=True)
     splitter = StratifiedShuffleSplit(SPLITS, test_size=1 / 3, random_state=0)
     splits = list(splitter.split(data.X, data.y))
     train, held = splits[0]
@@ -64,6 +69,21 @@ def demo(
     _print_examples(model, data, held)
     _print_files(output, data)
     print(f"\nDone in {seconds:.0f} s.")
+
+
+def _check_own(folder: Path, data: DemoData) -> None:
+    """Raise if files of somebody else would be lost; an earlier demo has the same columns."""
+    theirs = [name for name in _FILES if (folder / name).exists()]
+    if not theirs:
+        return
+    train, header = folder / "train.csv", ",".join([*data.feature_names, "stage"])
+    with suppress(OSError, UnicodeDecodeError), train.open(encoding="utf-8") as file:
+        if file.readline().rstrip() == header:
+            return
+    raise BadInput(
+        f"The folder {folder} has {listed(theirs)}, which the demo would overwrite. "
+        "Name another folder with -o."
+    )
 
 
 def columns(data: DemoData, rows: IntArray) -> Rows:

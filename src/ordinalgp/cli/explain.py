@@ -64,8 +64,7 @@ def explain(
     alone, within the training range, at which another level is predicted.
     """
     check_outputs(output, plot, [model, table])
-    if not 0 <= coverage <= 1:
-        raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
+    common.check_coverage(coverage)
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])

@@ -259,7 +259,7 @@ def _fit_large(
 ) -> dict[str, str]:
     """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
     beside = None if is_stream(output) else output.absolute().parent
-    scratch = tempfile.TemporaryDirectory(dir=beside)
+    scratch = tempfile.TemporaryDirectory(prefix="ordinalgp-scratch-", dir=beside)
     with _stoppable(model.classifier), scratch as folder, common.showing_progress():
         encoded = encode_file(source, Path(folder), common.note, settings)
         model.set_params(reading=encoded.reading)
@@ -318,4 +318,5 @@ def _tell_counters(model: TableModel) -> None:
         steps = column.high - column.low == n - 1
         if steps and np.isclose(column.scale, np.sqrt((n**2 - 1) / 12), rtol=1e-9):
             advice = COMMAND_LINE.leave_out(column.name)
-            common.note(f"Column {column.name} numbers the rows. Without a meaning: {advice}.")
+            unless = "unless it means something"
+            common.note(f"Column {column.name} numbers the rows. {advice}, {unless}.")

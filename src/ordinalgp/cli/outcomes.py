@@ -192,7 +192,46 @@ def outcome_column(
         return likely[0]
     if likely:
         raise BadInput(_ask(path, columns, {name: looks[name] for name in likely}))
+    if unknown := {name: few for name in others if (few := _few(table, name))}:
+        raise BadInput(_ask_words(table, path, columns, unknown))
     return None
+
+
+def _few(table: Table, column: str) -> list[str]:
+    """Values of a column if they are few and repeat, as outcomes do; else none."""
+    found = Counter(cell for cell in texts(table.columns[column]).tolist() if cell is not None)
+    several = 2 <= len(found) <= _MOST_SHOWN and found.total() > 2 * len(found)
+    return sorted(found) if several else []
+
+
+def _ask_words(
+    table: Table, path: Path, columns: Sequence[str], unknown: dict[str, list[str]]
+) -> str:
+    """The question whether columns of unknown words have the outcomes."""
+    ways = [
+        (
+            f"{name}, {values[0]} = right, {values[-1]} = left",
+            f"{option('--outcome', name)} {_levels_option(values)}",
+        )
+        for name, found in unknown.items()
+        for values in ([found, found[::-1]] if len(found) == 2 else [found])
+    ]
+    ways.append((f"none, {columns[0]} has the preferred item", f"--outcome {NONE}"))
+    return (
+        f"{path} has no column that must be the outcomes, but {', '.join(unknown)} may be. Use, "
+        "with the values in order, from right preferred to left preferred,\n" + _listed(ways)
+    ) + _scores_of_sides(table, list(unknown))
+
+
+def _scores_of_sides(table: Table, names: Sequence[str]) -> str:
+    """Advice for two columns of scores, one per side, such as goals."""
+    scores = [name for name in names if not np.any(numbers(table.columns[name])[1])]
+    if len(scores) != 2:
+        return ""
+    return (
+        f"\nIf {scores[0]} and {scores[1]} are the scores of the two sides, add a column outcome "
+        "with the left score minus the right one."
+    )
 
 
 def _look(

@@ -15,6 +15,7 @@ from typer import Argument, Option
 import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
+from ordinalgp.cli.compare import check_outputs, draw
 from ordinalgp.cli.outcomes import (
     NONE,
     Reading,
@@ -26,10 +27,11 @@ from ordinalgp.cli.outcomes import (
 )
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
 from ordinalgp.tables.encoding import learn, parse_columns
-from ordinalgp.tables.files import Rows, TableFile, check_table_output, records, table_writer
+from ordinalgp.tables.files import Rows, TableFile, records, table_writer
 from ordinalgp.tables.model import KERNELS, kernel_named
 
 _MOST_SHOWN = 10  # items printed
+_MOST_TO_CHOOSE_FROM = 1000  # items, of which every pair is a candidate to ask next
 _KERNELS = ("auto", *KERNELS, "none")
 
 Items = Annotated[
@@ -71,6 +73,16 @@ Kernel = Annotated[
 ]
 Drop = Annotated[list[str] | None, common.names("Features to leave out.")]
 Sweeps = Annotated[int, Option(min=1, help="Most sweeps of the inference.")]
+Bias = Annotated[
+    bool,
+    Option("--position-bias", help="Learn an advantage of the left side: shown first, or at home."),
+]
+Coverage = Annotated[float, Option(help="Probability of the intervals of ranks and of the bias.")]
+Next = Annotated[
+    int,
+    Option("--next", min=0, help="Number of pairs to name that tell most if asked next."),
+]
+Plot = Annotated[Path | None, Option(metavar="FILE", help="Picture to draw (.png, .svg).")]
 
 
 def rank(
@@ -84,6 +96,10 @@ def rank(
     levels: Outcomes = None,
     kernel: Kernel = "auto",
     drop: Drop = None,
+    position_bias: Bias = False,
+    coverage: Coverage = 0.9,
+    next_pairs: Next = 0,
+    plot: Plot = None,
     max_sweeps: Sweeps = 100,
     on_bad_rows: common.OnBadRows = "error",
     separator: common.Separator = None,
@@ -98,8 +114,8 @@ def rank(
     rank items that were never compared. What they do not explain is a value of each item's own.
     """
     common.check_choice("--kernel", kernel, _KERNELS)
-    if output is not None:
-        check_table_output(output, [items] if comparisons is None else [items, comparisons])
+    common.check_coverage(coverage)
+    check_outputs(output, plot, [items] if comparisons is None else [items, comparisons])
     reading = on_bad_rows, separator, decimal, encoding, missing
     pair_file = common.table_file(comparisons or items, *reading)
     item_file = None if comparisons is None else common.table_file(items, *reading)
@@ -114,8 +130,19 @@ def rank(
         if file is not None:
             common.tell_skipped(file.bad)
     _tell_reading(pair_file.path, items, listed, compared)
-    model, ranked = _fit(listed, compared, _kernel(kernel, listed), max_sweeps)
-    _tell(model, ranked, listed, compared, output, as_json)
+    _check_next(next_pairs, len(listed.names))
+    options = {"position_bias": "learned" if position_bias else "none", "max_sweeps": max_sweeps}
+    leaderboard = _fit(listed, compared, _kernel(kernel, listed), options, coverage, next_pairs)
+    if output is not None:
+        with table_writer(output) as writer:
+            writer.write(leaderboard.rows)
+    if plot is not None:
+        _draw(leaderboard, plot)
+    _tell_unfinished(leaderboard.model)
+    if as_json:
+        common.print_json(_result(leaderboard))
+    else:
+        _tell(leaderboard, [path for path in (output, plot) if path is not None])
 
 
 def _refuse(options: dict[str, Any], path: Path) -> None:
@@ -306,28 +333,72 @@ def _counted(counts: dict[str, int]) -> str:
 # -------------------------------------------------------------------------------- ranking
 
 
+@dataclass(frozen=True, eq=False)
+class _Leaderboard:
+    """A fitted model, and what is told of it."""
+
+    model: ordinalgp.PreferenceGP
+    items: _Items
+    found: _Comparisons
+    known: Any
+    """the items as the model takes them"""
+    rows: Rows
+    coverage: float
+    bias: tuple[float, float] | None
+    """interval of the advantage of the left side, if it is learned"""
+    ask: list[tuple[str, str]]
+    """names of pairs to ask next"""
+
+
+def _check_next(number: int, n_items: int) -> None:
+    if number and n_items > _MOST_TO_CHOOSE_FROM:
+        raise BadInput(
+            f"--next looks at all pairs of at most {_MOST_TO_CHOOSE_FROM:,} items, but there are "
+            f"{n_items:,}. Rank a file with fewer items, or leave --next out."
+        )
+    if number > n_items * (n_items - 1) // 2:
+        raise BadInput(
+            f"--next {number} asks for more pairs than the {n_items * (n_items - 1) // 2} that "
+            f"{n_items} items have."
+        )
+
+
 def _fit(
-    items: _Items, found: _Comparisons, kernel: Any, max_sweeps: int
-) -> tuple[ordinalgp.PreferenceGP, Rows]:
+    items: _Items,
+    found: _Comparisons,
+    kernel: Any,
+    options: dict[str, Any],
+    coverage: float,
+    next_pairs: int,
+) -> _Leaderboard:
     names, X = items.names, items.X
     order = found.reading.order
-    model = ordinalgp.PreferenceGP(kernel, levels=order, max_sweeps=max_sweeps, random_state=0)
+    model = ordinalgp.PreferenceGP(kernel, levels=order, random_state=0, **options)
     known = names if X is None else X
     pairs = np.array(names)[found.pairs] if X is None else found.pairs
     with common.showing_progress(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # `_tell_unfinished` names our options
         model.fit(known, pairs, found.values)
-        ranked = _rows(names, model.rank(known))
-    return model, ranked
+        votes = np.bincount(found.pairs.ravel(), minlength=len(names))
+        rows = _rows(names, model.rank(known, coverage=coverage), votes)
+        learned = model.position_bias == "learned"
+        bias = model.position_bias_interval(coverage) if learned else None
+        chosen = model.suggest_pairs(known, next_pairs).tolist() if next_pairs else []
+    ask = [(names[i], names[j]) for i, j in chosen]
+    return _Leaderboard(model, items, found, known, rows, coverage, bias, ask)
 
 
-def _rows(names: list[str], ranking: Any) -> Rows:
+def _rows(names: list[str], ranking: Any, votes: IntArray) -> Rows:
     return {
         "rank": list(range(1, len(names) + 1)),
         "item": [names[at] for at in ranking.order.tolist()],
         "utility": ranking.mean.tolist(),
         "utility_sd": ranking.sd.tolist(),
+        "rank_low": ranking.rank_low.tolist(),
+        "rank_high": ranking.rank_high.tolist(),
+        "group": ranking.group.tolist(),
         "probability_best": ranking.best_proba.tolist(),
+        "comparisons": votes[ranking.order].tolist(),
     }
 
 
@@ -340,43 +411,86 @@ def _method(model: ordinalgp.PreferenceGP) -> dict[str, Any]:
     return {"solver": "sparse", **sizes, "variance_left": found.residual_share}
 
 
-def _tell(
-    model: ordinalgp.PreferenceGP,
-    rows: Rows,
-    items: _Items,
-    found: _Comparisons,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    if output is not None:
-        with table_writer(output) as writer:
-            writer.write(rows)
-    _tell_unfinished(model)
-    if as_json:
-        common.print_json(_result(model, rows, items, found))
-        return
-    n_pairs = len(found.pairs)
-    print(f"{len(rows['item'])} items, {n_pairs} comparisons ({_counted(found.sides)}); ", end="")
-    print(f"noise sd {model.noise_:.3f}")
-    _tell_method(_method(model), len(items.names))
+def _draw(board: _Leaderboard, path: Path) -> None:
+    from ordinalgp.plots import RankingDisplay
+    from ordinalgp.plots.base import file_axes
+
+    shown = min(30, len(board.items.names))
+    names, axes = board.items.names, file_axes((7, 0.28 * shown + 1.2))
+    display = RankingDisplay.from_estimator(
+        board.model, board.known, names=names, coverage=board.coverage, ax=axes
+    )
+    draw(path, display)
+
+
+def _tell(board: _Leaderboard, written: list[Path]) -> None:
+    model, found, rows = board.model, board.found, board.rows
+    print(f"{len(rows['item'])} items, {len(found.pairs)} comparisons ", end="")
+    print(f"({_counted(found.sides)}); noise sd {model.noise_:.3f}")
+    _tell_method(_method(model), len(board.items.names))
+    if board.bias is not None:
+        print(_bias_in_words(board))
     print()
-    table = common.grid("rank", "item", "utility", "± sd", "probability of being best", left=2)
-    for values in list(zip(*rows.values(), strict=True))[:_MOST_SHOWN]:
-        place, item, mean, sd, best = values
-        numbers = f"{mean:.3f}", f"{sd:.3f}", f"{best:.1%}"
-        table.add_row(str(place), Text(item), *numbers)
+    heads = "rank", "item", "utility", "± sd", "ranks", "group", "best", "comparisons"
+    table = common.grid(*heads, left=2)
+    for row in records(rows)[:_MOST_SHOWN]:
+        cells = f"{row['utility']:.3f}", f"{row['utility_sd']:.3f}", _range(row), str(row["group"])
+        best = f"{row['probability_best']:.1%}", str(row["comparisons"])
+        table.add_row(str(row["rank"]), Text(row["item"]), *cells, *best)
     common.console().print(table)
     if len(rows["item"]) > _MOST_SHOWN:
-        print(f"... and {len(rows['item']) - _MOST_SHOWN} more{'' if output else '; all with -o'}.")
-    if output is not None:
-        print(f"\nSaved in {output}.")
+        rest = "" if written else "; all with -o"
+        print(f"... and {len(rows['item']) - _MOST_SHOWN} more{rest}.")
+    print(
+        f"\nranks: the item's rank lies between these with probability {board.coverage:.0%}\n"
+        "group: its first item cannot be told apart from the others (not ahead with 95 %)\n"
+        "best: probability of being the best of all"
+    )
+    if board.ask:
+        print("\nTo ask next:")
+        for left, right in board.ask:
+            print(f"  {left} or {right}")
+    if written:
+        print(f"\nSaved in {' and '.join(map(str, written))}.")
 
 
-def _result(
-    model: ordinalgp.PreferenceGP, rows: Rows, items: _Items, found: _Comparisons
-) -> dict[str, Any]:
+def _range(row: dict[str, Any]) -> str:
+    low, high = row["rank_low"], row["rank_high"]
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _bias_in_words(board: _Leaderboard) -> str:
+    assert board.bias is not None
+    low, high = board.bias
+    chances = _against_equal(board)
+    return (
+        f"Left side: advantage {board.model.position_bias_:+.3f} in utility, {board.coverage:.0%} "
+        f"interval {low:+.3f} to {high:+.3f}.\nAgainst an equal item it wins with probability "
+        f"{chances['wins']:.2f} and loses with {chances['loses']:.2f}."
+    )
+
+
+def _against_equal(board: _Leaderboard) -> dict[str, float]:
+    """Probabilities that the left of two equal items is preferred, and that the right is."""
+    same = board.known[:1]
+    chances = np.ravel(board.model.comparison_proba(same, same))
+    if len(chances) == 1:  # without ties and grades
+        chances = np.array([1.0 - chances[0], chances[0]])
+    half = len(chances) // 2
+    return {"wins": float(chances[-half:].sum()), "loses": float(chances[:half].sum())}
+
+
+def _result(board: _Leaderboard) -> dict[str, Any]:
     """The content of ``--json``."""
+    model, items, found = board.model, board.items, board.found
     outcomes = {"column": found.outcome, "meaning": found.reading.meaning, **found.sides}
+    bias = None
+    if board.bias is not None:
+        bias = {
+            "advantage": float(model.position_bias_),
+            "interval": list(board.bias),
+            "against_equal": _against_equal(board),
+        }
     return {
         "items": len(items.names),
         "comparisons": len(found.pairs),
@@ -385,21 +499,24 @@ def _result(
         "outcomes": outcomes,
         "unused_columns": {"items": items.unused, "comparisons": found.unused},
         "noise": float(model.noise_),
+        "position_bias": bias,
         "log_evidence": float(model.log_marginal_likelihood_value_),
         "converged": bool(model.converged_),
         "method": _method(model),
-        "ranking": records(rows),
+        "coverage": board.coverage,
+        "ranking": records(board.rows),
+        "ask_next": [list(pair) for pair in board.ask],
     }
 
 
 def _tell_method(method: dict[str, Any], n_items: int) -> None:
     """Print the approximation, if there is one."""
-    if method.get("inducing_items"):
+    if n_inducing := method.get("inducing_items"):
+        those = "1 item, which leaves" if n_inducing == 1 else f"{n_inducing} items, which leave"
         print(
             f"Many items: hyperparameters from the {method['search_items']} most compared of "
             f"{n_items}; the function of the features is represented by "
-            f"{method['inducing_items']} items, which leave {method['variance_left']:.1%} of its "
-            "variance."
+            f"{those} {method['variance_left']:.1%} of its variance."
         )
 
 

@@ -16,6 +16,7 @@ from typer import Argument, Option
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
+from ordinalgp.cli.costs import check_decision, decision_rule
 from ordinalgp.decisions import RULES, decide
 from ordinalgp.runtime.extras import import_extra
 from ordinalgp.runtime.files import check_folder, check_output, whole_file
@@ -58,7 +59,12 @@ def predict(
         Path | None, common.output(".csv, .csv.gz, .tsv or .parquet file (default: print)")
     ] = None,
     decision: Annotated[
-        str | None, common.one_of(RULES, "Decision rule, instead of the model's.")
+        str | None,
+        common.one_of(
+            (*RULES, "FILE"),
+            "Decision rule, instead of the model's; or a file of costs, with a row per true level "
+            "and a column per predicted one.",
+        ),
     ] = None,
     coverage: Annotated[
         float, Option(help="Share of rows whose level should lie between lower and upper.")
@@ -80,9 +86,8 @@ def predict(
     The table is read and written in chunks, so it may be larger than memory.
     """
     if decision is not None:
-        common.check_choice("--decision", decision, RULES)
-    if not 0 <= coverage <= 1:
-        raise BadInput(f"--coverage must be between 0 and 1, but is {coverage}.")
+        check_decision(decision)
+    common.check_coverage(coverage)
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     if output is not None:
         check_table_output(output, [model, table])
@@ -90,7 +95,7 @@ def predict(
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
     if decision is not None:
-        fitted.classifier_.set_params(decision=decision)
+        fitted.set_params(decision=decision_rule(decision, fitted.categories_.tolist()))
     printed = _JsonLines() if as_json else CsvWriter(sys.stdout)
     writing: Any = table_writer(output) if output else nullcontext(printed)
     counts: Counter[str] = Counter()
@@ -107,7 +112,7 @@ def predict(
         common.print_json(told | {"output": str(output)})
         return
     print(f"{counts.total():,} rows predicted, in {output}: ", end="")
-    print(", ".join(f"{level} {count:,}" for level, count in levels.items()))
+    print(", ".join(f"{level}: {count:,}" for level, count in levels.items()))
 
 
 class _JsonLines(Writer):
@@ -157,7 +162,8 @@ class Surprises:
     def tell(self) -> None:
         """Print how many there were."""
         for name, count in self._filled.items():
-            common.note(f"Column {name}: {count} missing values were filled; training had none.")
+            told = "1 missing value was" if count == 1 else f"{count} missing values were"
+            common.note(f"Column {name}: {told} filled; training had none.")
         if self._new:
             told = ", ".join(describe_new_values(self._new))
             common.note(
@@ -193,7 +199,7 @@ def _predicted(
         latent = {"latent_mean": mean.tolist(), "latent_sd": np.sqrt(var).tolist()}
     elif len(features):
         p = classifier.category_proba(features)
-    rows["level"] = levels[decide(p, classifier.decision, model.level_counts_)].tolist()
+    rows["level"] = levels[decide(p, model.decision_, model.level_counts_)].tolist()
     lower, upper = classifier.interval_from_proba(p, coverage).T.tolist()
     rows |= {"lower": lower, "upper": upper}
     rows |= {f"p_{level}": p[:, place].tolist() for place, level in enumerate(levels.tolist())}
@@ -239,7 +245,10 @@ def evaluate(
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
-    codes, p = _predict_known(fitted, file, target or fitted.target or "")
+    target = target or fitted.target
+    if not target:
+        raise BadInput(f"{model} does not name its target column. Give it: --target COLUMN.")
+    codes, p = _predict_known(fitted, file, target)
     if not len(codes):
         raise BadInput(f"{table} has no rows that can be used.")
     result = evaluation(fitted, codes, p)

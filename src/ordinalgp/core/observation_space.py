@@ -3,6 +3,8 @@
 Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -31,6 +33,8 @@ _UNHEARD = 1e-10
 _MEAN_ROUNDS, _MEAN_SHARE = 5, 1e-3
 _TRUSTED_SHARE = 0.5  # of a variance, up to which first-order changes are trusted
 _STRIP = 128  # rows at a time that stay in the cache
+
+Product = Callable[[FloatArray], FloatArray]
 
 
 class ObservationSpacePosterior(Posterior):
@@ -97,16 +101,27 @@ class ObservationSpacePosterior(Posterior):
         spread = self._copies.spread
         return Moments(spread(self._u), spread(self._variances))
 
-    def response(self) -> Response | None:
-        """The covariance of u, and its squares."""
-        n, var = len(self._T), self._variances
-        inverse = self._triangle.upper_inverse(1.0, self._workspace).T
-        squares = matrix(self._workspace, "squares", n).T
-        np.multiply(inverse, inverse, out=squares)
+    def response(self, known: Response | None = None) -> Response | None:
+        """The covariance of u, and its squares, which may be those of a response that is known."""
         # The covariance with weaker sites is lost in I - B^-1, and it matters to no other.
-        heard = self._T * var > _UNHEARD
-        scale = np.divide(1.0, self._S, out=np.zeros(n), where=heard)
-        return _Response(self._u, var, inverse, squares, scale, self._copies)
+        heard = self._T * self._variances > _UNHEARD
+        scale = np.divide(1.0, self._S, out=np.zeros(len(heard)), where=heard)
+        if isinstance(known, _Response):
+            return self._responding(partial(self._times_others, scale), known.squares)
+        inverse = self._triangle.upper_inverse(1.0, self._workspace).T
+        squares = matrix(self._workspace, "squares", len(heard)).T
+        np.multiply(inverse, inverse, out=squares)
+        return self._responding(
+            _WithoutDiagonal(inverse, scale).times, _WithoutDiagonal(squares, scale**2)
+        )
+
+    def _responding(self, product: Product, squares: "_WithoutDiagonal") -> "_Response":
+        return _Response(self._u, self._variances, product, squares, self._copies)
+
+    def _times_others(self, scale: FloatArray, x: FloatArray) -> FloatArray:
+        """S^-1 B^-1 S^-1 x without the diagonal, by the factor."""
+        x = scale * x
+        return scale * (self._triangle.solve(x) - (1.0 - self._T * self._variances) * x)
 
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(I - R K) v, and K times that."""
@@ -139,41 +154,49 @@ class ObservationSpacePosterior(Posterior):
         return K_new - half.T @ half
 
 
+@dataclass(frozen=True, eq=False)
+class _WithoutDiagonal:
+    """A symmetric matrix, scaled on both sides, whose diagonal counts as zero."""
+
+    matrix: FloatArray
+    """its lower triangle is at hand"""
+    scale: FloatArray
+
+    def times(self, x: FloatArray) -> FloatArray:
+        """The product with a vector."""
+        A, x = self.matrix, self.scale * x
+        return self.scale * (blas.dsymv(1.0, A, x, lower=1) - np.diagonal(A) * x)
+
+
 class _Response(Response):
     """Reaction of the moments of u, whose covariance is C = (I - B^-1) / S S'.
 
     With changes D of the precisions the variances become C_ii / (1 + D_i C_ii), which is exact if
     only one site moves, less sum_j C_ij^2 D_j / (1 + D_j C_jj) / (1 + D_i C_ii)^2: first order in
     the others. The means are old mean + C y with (I + D C) y = d_nu - D old mean. This is solved by
-    conjugate gradients in the inner product of C, which begin at the last answer.
+    conjugate gradients in the inner product of C, which begin at the last answer. Squares of C may
+    be those of an earlier sweep, as they only matter to first order.
     """
 
     def __init__(
         self,
         mean: FloatArray,
         var: FloatArray,
-        inverse: FloatArray,
-        squares: FloatArray,
-        scale: FloatArray,
+        product: Product,
+        squares: "_WithoutDiagonal",
         copies: Copies,
     ) -> None:
         self._old, self._var, self._copies = mean, var, copies
         self._y, self._Cy = np.zeros_like(mean), np.zeros_like(mean)
-        self._inverse, self._squares, self._scale = inverse, squares, scale
-
-    def _others(self, matrix: FloatArray, scale: FloatArray, x: FloatArray) -> FloatArray:
-        """A symmetric matrix, of which the lower triangle is at hand, without its diagonal."""
-        x = scale * x
-        return scale * (blas.dsymv(1.0, matrix, x, lower=1) - np.diagonal(matrix) * x)
+        self._product, self.squares = product, squares
 
     def moments(self, d_tau: FloatArray, d_nu: FloatArray) -> Moments | None:
         """Moments under changed sites; means begin at those that were asked for last."""
         D, shift, var = self._copies.merge(d_tau), self._copies.merge(d_nu), self._var
         own = 1.0 + D * var
-        from_others = self._others(self._squares, self._scale**2, D / own)
-        shares = from_others / (
-            own * var
-        )  # of its variance that an observation loses to the others
+        from_others = self.squares.times(D / own)
+        # Of its variance that an observation loses to the others.
+        shares = from_others / (own * var)
         if not np.abs(shares).max() < _TRUSTED_SHARE:
             return None
         changed = (1.0 - shares) * var / own
@@ -181,7 +204,7 @@ class _Response(Response):
         return Moments(self._copies.spread(mean), self._copies.spread(changed))
 
     def _times_covariance(self, x: FloatArray) -> FloatArray:
-        return self._var * x - self._others(self._inverse, self._scale, x)
+        return self._var * x - self._product(x)
 
     def _solve(self, D: FloatArray, b: FloatArray) -> FloatArray:
         """C y with (I + D C) y = b, nearly."""

@@ -85,8 +85,11 @@ class Posterior(Protocol):
     def observed(self) -> Moments:
         """Moments of u = A f, one per observation."""
 
-    def response(self) -> Response | None:
-        """The reaction of u to changes of sites; None where it costs more than it gains."""
+    def response(self, known: Response | None = None) -> Response | None:
+        """The reaction of u to changes of sites; None where it costs more than it gains.
+
+        ``known`` is the response under similar sites, parts of which may be used again.
+        """
         return None
 
     def covary(self, v: FloatArray) -> FloatArray:

@@ -78,6 +78,8 @@ class Approximation:
     change: float
     """largest movement of a site in the last sweep, in posterior standard deviations"""
     converged: bool
+    matched: Sites | None = None
+    """sites that EP would have next, where one copy of each observation is alone"""
     has_cavities: bool = True
     """whether EP could remove one whole copy of every observation"""
 

@@ -22,6 +22,7 @@ from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
+from ordinalgp.core.trail import Trail
 from ordinalgp.core.variational_bound import ep_bound
 from ordinalgp.runtime.progress import Progress, Report, silent
 from ordinalgp.runtime.threads import one_thread
@@ -247,6 +248,7 @@ class _Ascent:
     task: Trainable
     report: Report
     workspace: Workspace = field(default_factory=Workspace)
+    trail: Trail = field(default_factory=Trail)
     began: float = field(default_factory=time.perf_counter)
     best: FloatArray | None = None
     value: float = -np.inf
@@ -272,13 +274,15 @@ class _Ascent:
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the objective and minus its gradient."""
         try:
-            step = self.task.evaluate(theta, self.start, self.workspace)
+            start = self.trail.start_at(theta, self.best, self.start)
+            step = self.task.evaluate(theta, start, self.workspace)
             finite = bool(np.isfinite(step.value) and np.all(np.isfinite(step.gradient)))
         except _FAILURES:
             finite = False
         if not finite or (self.trusted and not step.converged):
             return self._fail(theta)
         self.path.append(step.value)
+        self.trail.add(theta, step.start)
         first = self.best is None or (step.converged and not self.trusted)
         if first or step.value > self.value:
             self.best, self.value, self.start = theta.copy(), step.value, step.start

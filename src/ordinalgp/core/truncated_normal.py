@@ -22,6 +22,7 @@ _FARTHEST = 1e150  # the square of the nearer edge stays finite
 _NEGLIGIBLE = 40.0
 _FEW_INTERVALS = 64  # below this number the calls cost more than the nodes
 _TAIL = 4.0  # nearer edges beyond this lie in the tail
+_NARROW = 0.25  # narrower intervals cost the formulas more than three digits of sixteen
 _MILD_EXPONENT = 10.0  # up to this exponent across the interval half the nodes will do
 
 
@@ -102,7 +103,7 @@ def cut_normal(lo: FloatArray, hi: FloatArray, width: FloatArray | None = None) 
     width = np.minimum(width, np.abs(near) + _FAR)
     # Formulas in Phi and phi cancel where the cut variable's variance is small: in the
     # tail and in narrow intervals. There the density is smooth: integrate it instead.
-    smooth = np.flatnonzero((near > _TAIL) | (width < 1.0))
+    smooth = np.flatnonzero((near > _TAIL) | (width < _NARROW))
     if len(smooth) == 0:
         return Interval(_by_formula(near, width), flip)
     near_smooth, width_smooth = near[smooth], width[smooth]

@@ -4,6 +4,8 @@ import hashlib
 import os
 import secrets
 import shutil
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from ordinalgp._typing import FloatArray
 
 SITE_COLUMNS = 5  # precision and shift of the site; mean and variance of the row left out; residual
 _BYTES = 8 * SITE_COLUMNS
+_READ_BYTES = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +98,13 @@ class SiteStore:
         if self.folder is None:
             return
         draft = self.folder / f".{secrets.token_hex(8)}.npz"
+        known: dict[str, Any] = {
+            "fingerprint": self.fingerprint,
+            "passes": self.passes,
+            "checksum": self._sum(),
+        }
         try:
-            np.savez(draft, fingerprint=self.fingerprint, passes=self.passes, **state)
+            np.savez(draft, **known, **state)
             os.replace(draft, self.folder / "state.npz")
         finally:
             draft.unlink(missing_ok=True)
@@ -106,15 +114,37 @@ class SiteStore:
         path = None if self.folder is None else self.folder / "state.npz"
         if path is None or not path.exists():
             return {}
-        with np.load(path, allow_pickle=False) as file:
-            state = {name: file[name] for name in file.files}
-        if str(state.pop("fingerprint")) != self.fingerprint:
+        try:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                state = {name: file[name] for name in file.files}
+            mark, passes = str(state.pop("fingerprint")), int(state.pop("passes"))
+            checksum = int(state.pop("checksum"))
+        except (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError) as error:
+            raise self._damaged("state.npz cannot be read") from error
+        if mark != self.fingerprint:
             raise ValueError(
                 f"The checkpoint in {str(self.folder)!r} belongs to a fit with other parameters or "
                 "other rows. Delete the folder to start again, or name another one."
             )
-        self.passes = int(state.pop("passes"))
+        self.passes = passes
+        if self._sum() != checksum:
+            name = self._path(passes).name
+            raise self._damaged(f"{name} is not as it was written with state.npz")
         return state
+
+    def _sum(self) -> int:
+        """Checksum of the sites that the next pass reads."""
+        found = 0
+        with self._path(self.passes).open("rb") as file:
+            while block := file.read(_READ_BYTES):
+                found = zlib.crc32(block, found)
+        return found
+
+    def _damaged(self, reason: str) -> ValueError:
+        return ValueError(
+            f"The checkpoint in {str(self.folder)!r} is damaged: {reason}. Delete the folder to "
+            "start again."
+        )
 
     def remove(self) -> None:
         """Delete the files; the fit is complete."""

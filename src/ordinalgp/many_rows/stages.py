@@ -134,7 +134,13 @@ class Stages:
                 if self.rows.n_rows <= n_sample:
                     return _infer_at_once(task)
                 task, start = self._first_posterior(task, pool, rng)
-            found = self._passes(self.rows, task, store).run(start, saved)
+            try:
+                found = self._passes(self.rows, task, store).run(start, saved)
+            except KeyboardInterrupt as interrupt:
+                if self.checkpoint is not None:
+                    told = "Finished passes are kept in {!r}. The same fit resumes from there."
+                    interrupt.add_note(told.format(str(self.checkpoint)))
+                raise
             store.remove()
         return found
 

@@ -34,7 +34,7 @@ from ordinalgp.validation.labels import (
     encode_levels,
     levels_agree,
 )
-from ordinalgp.validation.options import allows_missing, check_whole
+from ordinalgp.validation.options import allows_missing, check_coverage, check_whole
 from ordinalgp.validation.weights import check_weights
 
 _MOST_CALIBRATION_ROWS = 200_000  # leave-one-out probabilities of more rows take much memory
@@ -365,6 +365,8 @@ class OrdinalClassifier(LevelClassifier):
     def latent_mean_and_variance(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance of the latent function, without noise.
 
+        Only models with a single latent function have this method.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -449,9 +451,21 @@ class OrdinalClassifier(LevelClassifier):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of ``classes_``.
         """
+        return in_class_order(self.loo_category_proba(), self.categories_, self.classes_)
+
+    @available_if(lambda self: self._has_left_out)
+    @managed
+    def loo_category_proba(self) -> FloatArray:
+        """Leave-one-out probabilities as in :meth:`loo_proba`, columns in rank order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_categories)
+            Columns in the order of ``categories_``, as :mod:`ordinalgp.metrics` takes them.
+        """
         check_is_fitted(self)
-        proba = self._result.model.left_out_probabilities()
-        return in_class_order(proba, self.categories_, self.classes_)
+        proba: FloatArray = self._result.model.left_out_probabilities()
+        return proba
 
     @available_if(lambda self: _may_have(self, "probability_draws"))
     @managed
@@ -597,14 +611,11 @@ class OrdinalClassifier(LevelClassifier):
         if not self._has_left_out or y is None or _num_samples(y) > _MOST_CALIBRATION_ROWS:
             return
         try:
-            proba = self.loo_proba()
+            proba = self.loo_category_proba()
         except NoLeaveOneOut:
             return
-        ranks = class_positions(self.categories_, self.classes_)
-        table = np.zeros((len(proba), len(self.categories_)))
-        table[:, ranks] = proba
         codes = encode_levels(y, self.categories_).codes
-        self._calibrate_by(table, codes, check_weights(sample_weight, len(codes)))
+        self._calibrate_by(proba, codes, check_weights(sample_weight, len(codes)))
 
     def _calibrate_by(self, proba: FloatArray, codes: IntArray, weights: FloatArray) -> None:
         """Calibrate intervals by probabilities, (n, r), of rows that had no part in them."""
@@ -620,11 +631,7 @@ def check_decision(rule: Any, n_levels: int) -> None:
 
 def nominal_threshold(coverage: float) -> float:
     """Threshold of runs that stop as soon as their own probability is at least the coverage."""
-    if not (isinstance(coverage, int | float | np.number) and 0 <= coverage <= 1):
-        raise ValueError(
-            f"coverage must be a number between 0 and 1, but is {coverage!r}. "
-            "Use 0.9 for intervals that contain the level of 9 in 10 rows."
-        )
+    check_coverage(coverage)
     return np.inf if coverage == 1 else float(np.nextafter(coverage, 0.0))
 
 

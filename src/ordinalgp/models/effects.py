@@ -25,6 +25,17 @@ class Effects:
     Each function has mean zero over the training rows, so that
     ``latent mean = constant + mean.sum(axis=1)`` if the whole kernel is additive. Otherwise the
     rest is the part of the other kernels, which also has mean zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.kernels import Additive
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> y = np.digitize(X[:, 0], [-0.5, 0.5])
+    >>> found = OrdinalGPClassifier(Additive()).fit(X, y).effects(X)
+    >>> int(found.mean.std(axis=0).argmax())
+    0
     """
 
     mean: FloatArray
@@ -115,6 +126,16 @@ class LevelEffects:
 
     For models without a single latent scale: the feature is set to the row's value in all rows,
     and the probabilities of the levels are averaged over them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp import SequentialOrdinalGP
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> y = np.digitize(X[:, 0], [-0.5, 0.5])
+    >>> found = SequentialOrdinalGP().fit(X, y).effects(X[:5])
+    >>> found.mean.shape, int(found.size.argmax())
+    ((5, 2, 3), 0)
     """
 
     mean: FloatArray

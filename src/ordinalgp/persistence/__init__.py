@@ -92,6 +92,9 @@ def load(path: str | PathLike[str]) -> Any:
             return _read(file)
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {os.fspath(path)!r}. Check the path.") from None
+    except IsADirectoryError:
+        told = "it is a folder, and models are files. Check the path."
+        raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {told}") from None
     except Refused as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from error.__cause__
 

@@ -17,8 +17,9 @@ from ordinalgp.persistence.registry import Refused
 NPY_KINDS = "biufUSMm"
 """kinds of arrays that .npy files hold without pickle"""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Bytes that a file may unpack to: so many in any case, and so many for each of its own.
-_FREE_BYTES, _BYTES_PER_BYTE = 64 * 2**20, 100
+# Bytes that a file may unpack to: so many in any case, and so many for each of its own. Features
+# that are mostly 0 deflate better; where that makes much memory of a small file, they are stored.
+_FREE_BYTES, _BYTES_PER_BYTE = 64 * 2**20, 20
 _LARGEST_READ = 2**20  # bytes of the zip's directory, and of one step through a member
 _LARGEST_DOCUMENT = 16 * 2**20  # bytes of model.json
 _MOST_VALUES = 750_000  # numbers, words, lists and objects in model.json

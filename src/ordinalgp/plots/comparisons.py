@@ -14,9 +14,11 @@ from ordinalgp.plots.base import Display, like, literal, literals, percent, pypl
 from ordinalgp.preference.comparisons import check_comparisons, check_items, encode_outcomes
 
 
-def _best(estimator: Any, X: Any, names: Any, n_best: int) -> tuple[Any, IntArray, list[str]]:
+def _best(
+    estimator: Any, X: Any, names: Any, n_best: int, **options: Any
+) -> tuple[Any, IntArray, list[str]]:
     """Ranking of all items, and rows and names of the best ones."""
-    ranking = estimator.rank(X)
+    ranking = estimator.rank(X, **options)
     top = ranking.order[:n_best]
     chosen = ranking.items[:n_best] if names is None else np.asarray(names, dtype=object)[top]
     return ranking, top, [str(name) for name in chosen]
@@ -24,9 +26,10 @@ def _best(estimator: Any, X: Any, names: Any, n_best: int) -> tuple[Any, IntArra
 
 @dataclass(eq=False)
 class RankingDisplay(Display):
-    """Items from best to worst, with intervals of utility and probabilities of being the best.
+    """Items from best to worst, with intervals of utility and rank.
 
-    Utilities are relative to the average of all items, because comparisons do not determine
+    The columns beside the axes are the probability of being the best, and the interval of the
+    rank. Utilities are relative to the average of all items, because comparisons do not determine
     their common level. Make it with :meth:`from_estimator`.
 
     Attributes
@@ -52,6 +55,8 @@ class RankingDisplay(Display):
     mean: FloatArray
     half_width: FloatArray
     best_proba: FloatArray
+    ranks: list[str]
+    """interval of the rank of each item, in words"""
     coverage: float
     intervals_: Any = field(default=None, init=False)
 
@@ -83,22 +88,27 @@ class RankingDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on; None makes a new figure.
         """
-        ranking, top, shown = _best(estimator, X, names, n_best)
+        ranking, top, shown = _best(estimator, X, names, n_best, coverage=coverage)
         mean, covariance = estimator.latent_mean_and_covariance(X)
         centre = np.eye(len(mean))[top] - 1 / len(mean)
         sd = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", centre, covariance, centre), 0.0))
         width = ndtri(0.5 + coverage / 2) * sd
         relative = mean[top] - mean.mean()
-        return cls(shown, relative, width, ranking.best_proba[:n_best], coverage).plot(ax=ax)
+        best = ranking.best_proba[:n_best]
+        places = zip(ranking.rank_low[:n_best], ranking.rank_high[:n_best], strict=True)
+        ranks = [f"{low}–{high}" if low < high else str(low) for low, high in places]
+        return cls(shown, relative, width, best, ranks, coverage).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         place = np.arange(len(self.names))
         style = {"fmt": "o", "color": "black", "ms": 5, "capsize": 3, "lw": 1}
         self.intervals_ = ax.errorbar(self.mean, place, xerr=self.half_width, **style)
         beside = {"transform": ax.get_yaxis_transform(), "va": "center", "fontsize": "small"}
-        for row, p in enumerate(self.best_proba):
+        for row, (p, ranks) in enumerate(zip(self.best_proba, self.ranks, strict=True)):
             ax.text(1.01, row, percent(p), **beside)
+            ax.text(1.12, row, ranks, **beside)
         ax.text(1.01, -0.9, "best", **beside)
+        ax.text(1.12, -0.9, "ranks", **beside)
         ax.set_yticks(place, literals(self.names))
         ax.set_ylim(len(self.names) - 0.5, -0.5)
         ax.set_xlabel(f"utility minus the average ({self.coverage:.0%} intervals)")

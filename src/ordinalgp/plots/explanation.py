@@ -9,6 +9,7 @@ from ordinalgp._typing import FloatArray
 from ordinalgp.plots.base import Display, colors_of, pyplot
 
 _PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind texts on lines
+_TITLE_PAD = 20  # points; the names of levels are between the axes and the title
 _UP, _DOWN = "#1b7837", "#762a83"  # also apart in lightness and for colour-blind readers
 
 
@@ -96,7 +97,7 @@ class ExplanationDisplay(Display):
     @property
     def size(self) -> tuple[float, float]:
         """Width and height of a new figure, in inches."""
-        return 7.0, 0.36 * len(self.names) + 1.7
+        return 7.0, 0.36 * len(self.names) + 1.9
 
     def _draw(self, ax: Any) -> None:
         place = np.arange(len(self.names))
@@ -129,7 +130,8 @@ class ExplanationDisplay(Display):
         ax.set_ylim(len(place) + 0.1, -1.1)
         ax.set_xlim(low, high)
         ax.set_xlabel("expected level")
-        ax.set_title(self.title, loc="left", fontsize="medium", fontweight="bold", parse_math=False)
+        style = {"fontsize": "medium", "fontweight": "bold", "parse_math": False}
+        ax.set_title(self.title, loc="left", pad=_TITLE_PAD, **style)
 
     def _limits(self, values: FloatArray) -> tuple[float, float]:
         low, high = float(values.min()), float(values.max())

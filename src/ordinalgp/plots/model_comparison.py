@@ -8,6 +8,8 @@ import numpy as np
 from ordinalgp._typing import FloatArray
 from ordinalgp.plots.base import Display, pyplot
 
+_LEGEND = "lower is better; bars: ± standard error of the difference from the best (dashed)"
+
 
 @dataclass(eq=False)
 class ModelComparisonDisplay(Display):
@@ -91,6 +93,7 @@ class ModelComparisonDisplay(Display):
             self.axes_.append(panel)
             self._draw_panel(panel, score)
             panel.tick_params(axis="y", labelleft=at == 0, left=at == 0)
+        self.axes_[0].set_title(_LEGEND, loc="left", fontsize="small")
 
     def _draw_panel(self, ax: Any, score: str) -> None:
         values, errors = self.scores[score], np.nan_to_num(self.errors[score])

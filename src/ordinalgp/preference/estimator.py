@@ -6,6 +6,7 @@ from typing import Annotated, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator
 from sklearn.gaussian_process.kernels import ConstantKernel
 from sklearn.utils import check_random_state
@@ -45,18 +46,23 @@ from ordinalgp.preference.many_items import (
     most_compared,
     tell_search,
 )
-from ordinalgp.preference.ranking import (
-    Ranking,
-    best_probabilities,
-    pair_probabilities,
-    utilities,
+from ordinalgp.preference.ranking import Ranking, pair_probabilities, standings, utilities
+from ordinalgp.preference.symmetric_thresholds import (
+    LIKELIHOODS,
+    SymmetricThresholds,
+    last_parameter_sd,
 )
-from ordinalgp.preference.symmetric_thresholds import LIKELIHOODS, SymmetricThresholds
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.runtime.threads import manage
 from ordinalgp.validation.labels import class_positions, label_values, levels_agree
 from ordinalgp.validation.memory import check_memory
-from ordinalgp.validation.options import check_number, check_option, check_whole, fit_generator
+from ordinalgp.validation.options import (
+    check_coverage,
+    check_number,
+    check_option,
+    check_whole,
+    fit_generator,
+)
 
 # Noise at the start, in prior standard deviations of the utility: log gamma = 1 for a kernel of
 # unit variance, the start called GPEP2 by [Wang10]_.
@@ -638,31 +644,64 @@ class PreferenceGP(BaseEstimator):
         pairs = check_comparisons(comparisons, len(rows), names)
         return pair_probabilities(self._result.model, rows, pairs)
 
-    def rank(self, X: Any) -> Ranking:
-        """Order items by expected utility, with the probability that each is the best of them.
+    def rank(self, X: Any, *, coverage: float = 0.9) -> Ranking:
+        """Order items by expected utility, and say how certain their places are.
 
         Parameters
         ----------
         X : array-like of shape (n_items, n_features)
             Items, known or new; names with ``kernel="independent"``.
+        coverage : float, default=0.9
+            Posterior probability with which an item's rank lies in its interval.
 
         Returns
         -------
         Ranking
             Arrays with the best item first. The probability of being best is the share of 10,000
             draws from the joint posterior in which the item is on top, with its standard error.
+            Intervals of ranks and groups come from the same draws, of at least 500 of them.
             Equal ``random_state`` gives equal samples.
         """
         check_is_fitted(self)
+        check_coverage(coverage)
         rows = self._check_inputs(X, reset=False)
         found, draws = utilities(self._result.model, rows, fit_generator(self.random_state))
         mean, sd = found.mean, np.sqrt(found.var)
-        best, error = best_probabilities(draws, len(mean), reporter(self.verbose))
+        drawn = standings(draws, len(mean), reporter(self.verbose))
         order = np.argsort(-mean, kind="stable")
         items = np.arange(len(mean))
         if self._named and np.ndim(X):
             items = np.asarray(X)
-        return Ranking(order, items[order], mean[order], sd[order], best[order], error[order])
+        best, error = drawn.best_share[order], drawn.best_error[order]
+        low, high = drawn.interval(coverage)[:, order]
+        group = drawn.groups(order)
+        return Ranking(order, items[order], mean[order], sd[order], best, error, low, high, group)
+
+    def position_bias_interval(self, coverage: float = 0.9) -> tuple[float, float]:
+        """Interval of the advantage of the left side, from the curvature of the log evidence.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Probability of the interval, if the evidence is a normal density in the bias.
+
+        Returns
+        -------
+        low, high : float
+            In units of utility, around ``position_bias_``. Other hyperparameters follow the bias
+            where the evidence has a maximum in all of them. Otherwise they are held.
+        """
+        check_is_fitted(self)
+        check_coverage(coverage)
+        if self.position_bias == "none":
+            raise ValueError(
+                "position_bias='none' has no interval. Fit with position_bias='learned'."
+            )
+        model = self._result.model
+        theta = np.concatenate([model.kernel.theta, model.likelihood.theta])
+        sd = last_parameter_sd(model.evaluate, theta) * model.likelihood.unit
+        half = float(ndtri(0.5 + coverage / 2) * sd)
+        return self.position_bias_ - half, self.position_bias_ + half
 
     def suggest_pairs(
         self, X: Any, n: int = 1, *, strategy: str = "information", exclude: Any = None

@@ -17,6 +17,9 @@ from ordinalgp.runtime.progress import Progress, Report
 
 _PAIR_BLOCK = 256  # pairs at a time: scikit-learn's kernels cannot be evaluated pair by pair
 _DRAWS = 10_000  # of the joint posterior
+_RANKED = 2**23  # numbers in the draws whose ranks are kept: all draws of up to 838 items
+_FEWEST_RANKED = 500  # draws
+_AHEAD = 0.95  # probability from which on an item is ahead of another
 _DRAW_BLOCK = 2**22  # numbers at a time
 _MANY_ITEMS = 2000  # whose draws take long enough to be reported
 
@@ -76,6 +79,8 @@ class Ranking:
     ['Bayern', 'Ajax', 'Celtic']
     >>> print(f"{ranking.best_proba[0]:.1f}, give or take {ranking.best_proba_error[0]:.3f}")
     0.7, give or take 0.005
+    >>> ranking.rank_low.tolist(), ranking.rank_high.tolist(), ranking.group.tolist()
+    ([1, 1, 1], [3, 3, 3], [1, 1, 1])
     """
 
     order: IntArray = field(repr=False)
@@ -90,6 +95,51 @@ class Ranking:
     """probability that this item's utility is the largest of all"""
     best_proba_error: FloatArray = field(repr=False)
     """standard error of ``best_proba``, which is an average over random draws"""
+    rank_low: IntArray = field(repr=False)
+    """best rank of the item's interval"""
+    rank_high: IntArray = field(repr=False)
+    """worst rank of the item's interval"""
+    group: IntArray = field(repr=False)
+    """number of the group, 1 for the best: its first item is ahead of none of the others with a
+    probability of 0.95, and so cannot be told apart from them"""
+
+
+@dataclass(frozen=True, eq=False)
+class Standings:
+    """What draws of the utilities say of the order of n items."""
+
+    best_share: FloatArray
+    """share of draws in which each item is the largest"""
+    ranks: IntArray
+    """ranks of all items in some draws, 1 for the largest, (draws, n)"""
+
+    @property
+    def best_error(self) -> FloatArray:
+        """Standard error of the shares."""
+        # Half a draw more for and against: an item never on top in 10,000 is not certain to lose.
+        share = (self.best_share * _DRAWS + 0.5) / (_DRAWS + 1)
+        error: FloatArray = np.sqrt(share * (1 - share) / _DRAWS)
+        return error
+
+    def interval(self, coverage: float) -> IntArray:
+        """Smallest and largest rank of each item, equal tails left out, (2, n)."""
+        tails = 0.5 * (1 - coverage), 0.5 * (1 + coverage)
+        # The inverse of the distribution function is a rank that occurs, and covers enough.
+        return np.quantile(self.ranks, tails, axis=0, method="inverted_cdf").astype(np.intp)
+
+    def groups(self, order: IntArray) -> IntArray:
+        """Number of the group of each item, for items in this order.
+
+        A group ends before the first item that its own first item is ahead of.
+        """
+        number = np.ones(len(order), dtype=np.intp)
+        first = 0
+        for place in range(1, len(order)):
+            ahead = np.mean(self.ranks[:, order[first]] < self.ranks[:, order[place]])
+            if ahead >= _AHEAD:
+                first = place
+            number[place] = number[place - 1] + (first == place)
+        return number
 
 
 def utilities(
@@ -114,18 +164,28 @@ def joint_draws(
         yield mean + normal @ root.T
 
 
-def best_probabilities(
-    draws: Iterable[FloatArray], n: int, report: Report
-) -> tuple[FloatArray, FloatArray]:
-    """Share of draws in which each of n values is the largest, and its standard error."""
+def standings(draws: Iterable[FloatArray], n: int, report: Report) -> Standings:
+    """Count how often each of n values is the largest, and rank them in the first draws."""
     wins, done, began = np.zeros(n), 0, time.perf_counter()
+    kept: list[IntArray] = []
+    left = min(_DRAWS, max(_RANKED // n, _FEWEST_RANKED))
     for some in draws:
         wins += np.bincount(some.argmax(axis=1), minlength=n)
         done += len(some)
+        if left > 0:
+            kept.append(_ranks(some[:left]))
+            left -= len(kept[-1])
         if n > _MANY_ITEMS:
             seconds = time.perf_counter() - began
             text = f"probability of being best, {done} of {_DRAWS} draws ({seconds:.0f} s)"
             report(Progress("pass", done, _DRAWS, None, seconds, text))
-    # Half a draw more for and against: an item never on top in 10,000 is not certain to lose.
-    share = (wins + 0.5) / (done + 1)
-    return wins / done, np.sqrt(share * (1 - share) / done)
+    return Standings(wins / done, np.concatenate(kept))
+
+
+def _ranks(draws: FloatArray) -> IntArray:
+    """Rank of each value within its draw, 1 for the largest."""
+    order = np.argsort(-draws, axis=1)
+    places = np.arange(1, draws.shape[1] + 1, dtype=np.int32)
+    ranks: IntArray = np.empty(draws.shape, dtype=np.int32)
+    np.put_along_axis(ranks, order, np.broadcast_to(places, draws.shape), axis=1)
+    return ranks

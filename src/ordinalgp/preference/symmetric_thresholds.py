@@ -4,6 +4,7 @@
 formulas are those of the threshold models; this module only maps their parameters.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
@@ -15,6 +16,9 @@ from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.persistence import saved_as
+
+_SLOPE_STEP = 0.02  # of a hyperparameter: slopes carry the tolerance of the inference
+_FLAT = 1e-3  # smallest curvature of a maximum, after scaling to a diagonal of ones
 
 
 @dataclass(frozen=True)
@@ -168,3 +172,22 @@ class SymmetricLogit(SymmetricThresholds):
 
 LIKELIHOODS = {"probit": SymmetricProbit, "logit": SymmetricLogit}
 """likelihoods of a comparison by name"""
+
+
+def last_parameter_sd(
+    evaluate: Callable[[FloatArray], tuple[float, FloatArray]], theta: FloatArray
+) -> float:
+    """Standard deviation of the last parameter under a normal density with this log curvature.
+
+    The curvature is that of central differences of the slopes. Where it has no maximum in all
+    parameters, as on a ridge, those before the last are held.
+    """
+    steps = _SLOPE_STEP * np.eye(len(theta))
+    slopes = [[evaluate(theta + sign * step)[1] for sign in (1, -1)] for step in steps]
+    curvature = -np.array([(up - down) / (2 * _SLOPE_STEP) for up, down in slopes])
+    curvature = 0.5 * (curvature + curvature.T)
+    scale = np.sqrt(np.maximum(np.diagonal(curvature), np.finfo(float).tiny))
+    size, axes = np.linalg.eigh(curvature / np.outer(scale, scale))
+    if size[0] > _FLAT:
+        return float(np.sqrt(np.sum(axes[-1] ** 2 / size)) / scale[-1])
+    return float(1.0 / scale[-1])

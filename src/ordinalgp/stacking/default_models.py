@@ -1,12 +1,16 @@
 """The models that a mixture has by default.
 
-They were chosen by the log score of mixtures on 25 data sets of 48 to 500 training rows that no
-reported table has: white wine, income brackets (marketing), bank queues, Stamey's prostate data,
-bitterness of wine, verbal aggression, other questions of the two surveys, other columns of known
-tables as targets, and generated functions (Friedman's, additive, rules of nominal columns,
-products, sparse, noise that varies). Adding any other of 40 models lowered the mean by less than
-.003; leaving one out raised it by .003 to .02, the smooth sequential model aside, which helps
-where noise varies and with rules.
+They were chosen by the scores of mixtures on data that no reported table has: white wine, income
+brackets (marketing), bank queues, Stamey's prostate data, bitterness of wine, verbal aggression,
+other questions of the two surveys, other columns of known tables as targets, and generated
+functions (Friedman's, additive, weak linear signals among many columns, rules of nominal columns,
+products, sparse, noise that varies).
+
+On 31 such sets of 30 to 300 rows, the linear model and a smooth sequential model without a linear
+part lower the mean log score by .009, error rate by .003 and absolute error by .008. The two sharp
+models have a wide prior on length scales. On these sets that raises the log score by up to .12; on
+five sets without noise it lowers error rates from .016 to .014. Hence they are fitted only where
+left-out rows are almost certain.
 """
 
 from typing import Any
@@ -32,7 +36,13 @@ _BOUNDS = (1e-2, 1e4)
 # .028; without any bound it is no better (.022), and EP becomes slow.
 _NOISE = (0.003, 30.0)
 # Log length scales around their mean, and log noise around one half, as chosen on other data.
-_PRIOR = HyperPrior(length_scales=0.5, noise=(float(np.log(0.5)), 1.0))
+_HALF = float(np.log(0.5))
+_PRIOR = HyperPrior(length_scales=0.5, noise=(_HALF, 1.0))
+_PRIOR_OF_STEPS = HyperPrior(length_scales=0.5, noise=(_HALF, 2.0))
+_WIDE_PRIOR = HyperPrior(length_scales=1.0, noise=(_HALF, 2.0))
+
+SHARP = ("sharp thresholds", "sharp sequential")
+"""models for rows almost without noise"""
 
 
 def default_models(n_features: int, groups: IntArray | None = None) -> dict[str, Any]:
@@ -52,8 +62,11 @@ def default_models(n_features: int, groups: IntArray | None = None) -> dict[str,
         "smooth thresholds": OrdinalGPClassifier(RBF(np.sqrt(d), _BOUNDS)),
         "rough thresholds": OrdinalGPClassifier(rough + functions + linear, hyperprior=_PRIOR),
         "additive thresholds": OrdinalGPClassifier(additive, hyperprior=_PRIOR),
-        "smooth sequential": SequentialOrdinalGP(smooth + linear, hyperprior=_PRIOR),
+        "linear thresholds": OrdinalGPClassifier(linear, hyperprior=_PRIOR),
+        "smooth sequential": SequentialOrdinalGP(smooth, hyperprior=_PRIOR_OF_STEPS),
         "rough sequential": SequentialOrdinalGP(steps + linear, hyperprior=_PRIOR),
         "additive sequential": SequentialOrdinalGP(additive + linear, hyperprior=_PRIOR),
+        "sharp thresholds": OrdinalGPClassifier(smooth, hyperprior=_WIDE_PRIOR),
+        "sharp sequential": SequentialOrdinalGP(smooth, hyperprior=_WIDE_PRIOR),
     }
     return {name: model.set_params(noise_bounds=_NOISE) for name, model in found.items()}

@@ -9,7 +9,7 @@ from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.exact import WarmStart
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.stacking.default_models import VIEWS, default_models
+from ordinalgp.stacking.default_models import SHARP, VIEWS, default_models
 from ordinalgp.stacking.inputs import Inputs
 from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.training import Rows, StackingSettings, Training, starts_towards
@@ -62,7 +62,7 @@ class StackedOrdinalGP(OrdinalClassifier):
         The fitted models with positive weight. Models below a weight of 0.001 are not kept. Those
         of the default set are fitted on scaled inputs.
     weights_ : dict of str and float
-        Weight of every name in ``models``, 0 for those not kept; they sum to one.
+        Weight of every name in ``models``, 0 for those not fitted or not kept; they sum to one.
     sharpness_ : float
         Exponent of the averaged probabilities, at least 1. An average is more cautious than its
         parts; where left-out rows show that levels are almost certain, it is sharpened.
@@ -81,6 +81,9 @@ class StackedOrdinalGP(OrdinalClassifier):
 
     Notes
     -----
+    Two of the default models, the sharp ones, are for data almost without noise. They are fitted
+    only where the leave-one-out log score of the others is below 0.25.
+
     Up to 600 different rows every model is fitted on all rows. Above, all are fitted on 450 rows
     first, and only those with a weight of at least 0.02 there are fitted on all rows, with short
     searches that begin at the hyperparameters of the subset. Above 2,000 rows a subset of 2,000
@@ -161,7 +164,7 @@ class StackedOrdinalGP(OrdinalClassifier):
         if self.models is None:
             inputs, groups = Inputs.learn(X, weights), self._groups(X.shape[1])
             models = default_models(X.shape[1], groups)
-            training = Training(models, *options, inputs, VIEWS, towards)
+            training = Training(models, *options, inputs, VIEWS, SHARP, towards)
         else:
             training = Training(self.models, *options, towards=towards)
         return Fitted(self._signature(levels), training.fit(rows))

@@ -6,10 +6,11 @@
    subset's hyperparameters and take few steps.
 3. Above ``exact_rows``, a subset of that many rows takes the place of all rows. Then models that
    can use inducing points are fitted on all rows as well; sequential ones up to ``kept_rows``. Of
-   both versions the one that predicts other rows better is kept, and weights are those of the
-   predictions of these rows.
+   both versions the one that predicts the other rows better is kept, and these rows choose the
+   weights.
 
-Equal rows are merged before rows are counted or drawn, so that weights equal copies.
+Equal rows are merged before anything else, so that weights equal copies. A place is the number of
+a row among these different rows.
 """
 
 import time
@@ -54,6 +55,8 @@ class StackingSettings:
     """rows that compare models on a subset with models on all rows"""
     refine_steps: int = 12
     """steps of a search that begins at the hyperparameters of a subset"""
+    certain: float = 0.25
+    """leave-one-out log score below which the models for certain rows are fitted too"""
     least_weight: float = 1e-3
     """weight below which a fitted model is not kept"""
     kept_rows: int = 20_000
@@ -105,11 +108,23 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A fitted model, and probabilities of its training rows without themselves, (n, r)."""
+    """A fitted model, and its probabilities of training rows without themselves."""
 
     name: str
     model: Any
+    places: IntArray
+    """of the training rows, ascending"""
     left_out: FloatArray
+    """probabilities of every level at the training rows without themselves"""
+
+    def unseen(self, X: FloatArray, places: IntArray) -> FloatArray:
+        """Probabilities of rows, each without itself; those without a place, -1, are new."""
+        known = np.isin(places, self.places)
+        proba = np.empty((len(X), self.left_out.shape[1]))
+        proba[known] = self.left_out[np.searchsorted(self.places, places[known])]
+        if not known.all():
+            proba[~known] = self.model.category_proba(X[~known])
+        return proba
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,26 +142,121 @@ class Training:
     """scaling of the inputs; None: every model sees them as given"""
     views: dict[str, View] = field(default_factory=dict)
     """views of models that do not see standardised inputs"""
+    for_certain: tuple[str, ...] = ()
+    """models that are fitted only where the others find left-out rows almost certain"""
     towards: dict[str, WarmStart] = field(default_factory=dict)
     """fits towards which searches begin that would begin at the usual start"""
 
     def fit(self, rows: Rows) -> MixtureModel:
         """Fit the models, and mix them."""
-        merged, where = rows.merged()
-        if len(merged.X) > self.settings.exact_rows:
-            return self._many_rows(rows, merged, where)
-        if len(rows.X) > self.settings.exact_rows:  # many copies of few rows
-            return self._copies(rows, merged, where)
-        found = self._fitted_on(rows, merged)
-        return self._mixture(found, rows, rows)
+        different, places = rows.merged()
+        every = np.arange(len(different.X))
+        if len(every) <= self.settings.exact_rows:
+            found, judges = self._on_few(different, every), every
+        else:
+            inside = different.drawn(self.settings.exact_rows, self.rng)
+            subset = different.take(inside)
+            small = self._on_few(subset, inside)
+            small = self._of_use(small, subset, self.settings.least_weight)
+            large = self._on_many(small, different)
+            outside = np.setdiff1d(every, inside)
+            judges = np.sort(self.rng.permutation(outside)[: self.settings.judge_rows])
+            found = self._better(small, large, different.take(judges), judges)
+        judge = different.take(judges)
+        return self._mixture(found, judge, self._unseen(found, judge, judges), rows, places)
 
-    def _copies(self, rows: Rows, merged: Rows, where: IntArray) -> MixtureModel:
-        """The mixture of different rows whose weights count copies; equal to that of all rows."""
-        found = self._fitted_on(merged, merged)
-        left: Any = [np.empty((0, len(rows.categories)))] * len(found)
+    def _on_few(self, rows: Rows, places: IntArray) -> list[Candidate]:
+        """Models of all these rows; those that a subset finds useless are not fitted."""
+        limits = self.settings
+        if len(rows.X) <= limits.full_rows:
+            return self._fit_first(rows, places)
+        drawn = rows.drawn(limits.screen_rows, self.rng)
+        subset, note = rows.take(drawn), f" on {limits.screen_rows} rows"
+        found = self._fit_first(subset, places[drawn], note)
+        # As many rows as there are in all, with the subset's predictions.
+        scale = float(np.sum(rows.weights) / np.sum(subset.weights))
+        scaled = replace(subset, weights=scale * subset.weights)
+        found = self._of_use(found, scaled, limits.screen_weight)
+        return self._fit_again(found, rows, places)
+
+    def _fit_first(self, rows: Rows, places: IntArray, note: str = "") -> list[Candidate]:
+        """All models; those for certain rows only if the others say that rows are certain."""
+        usual = {name: m for name, m in self.models.items() if name not in self.for_certain}
+        found = self._fit_all(usual, rows, places, note=note)
+        tables = [each.left_out for each in found]
+        mean = _mean(self._weights(tables, rows), tables)
+        more = {name: self.models[name] for name in self.for_certain}
+        if more and _log_score(mean, rows) < self.settings.certain:
+            found += self._fit_all(more, rows, places, note=note, fatal=False)
+        return found
+
+    def _of_use(self, found: list[Candidate], rows: Rows, least: float) -> list[Candidate]:
+        """Models with at least this weight in the mixture of their training rows."""
+        weights = self._weights([each.left_out for each in found], rows)
+        least = min(least, float(np.max(weights)))
+        return [each for each, weight in zip(found, weights, strict=True) if weight >= least]
+
+    def _on_many(self, small: list[Candidate], rows: Rows) -> list[Candidate]:
+        """Models of all rows, more than an exact model takes; where a subset's are of use."""
+        found = [each for each in small if self._can_take(each.model, len(rows.X))]
+        every, note = np.arange(len(rows.X)), f" on all {len(rows.X)} rows"
+        return self._fit_again(found, rows, every, note, fatal=False)
+
+    def _can_take(self, model: Any, n_rows: int) -> bool:
+        """Whether a model can be fitted on so many rows, and leave each of them out."""
+        known = n_rows <= self.settings.kept_rows or not isinstance(model, SequentialOrdinalGP)
+        points = getattr(model, "inducing", None)
+        return known and isinstance(points, str) and points == "auto"
+
+    def _better(
+        self, small: list[Candidate], large: list[Candidate], judge: Rows, judges: IntArray
+    ) -> list[Candidate]:
+        """Of the versions of each model, the one that predicts the rows ``judge`` better."""
+        best: dict[str, tuple[float, Candidate]] = {}
+        versions = [*small, *large]
+        for each, proba in zip(versions, self._unseen(versions, judge, judges), strict=True):
+            score = _log_score(proba, judge)
+            if each.name not in best or score < best[each.name][0]:
+                best[each.name] = score, each
+        return [each for _, each in best.values()]
+
+    def _unseen(self, found: list[Candidate], rows: Rows, places: IntArray) -> list[FloatArray]:
+        """Probabilities by each of the models of rows, each row without itself."""
+        return [each.unseen(self._seen(each.name, rows).X, places) for each in found]
+
+    def _mixture(
+        self,
+        found: list[Candidate],
+        judge: Rows,
+        judged: list[FloatArray],
+        rows: Rows,
+        places: IntArray,
+    ) -> MixtureModel:
+        """The mixture whose weights predict the rows ``judge`` best, from predictions of them."""
+        fitted = self._weights(judged, judge)
+        fitted[fitted < min(self.settings.least_weight, float(np.max(fitted)))] = 0.0
+        fitted /= np.sum(fitted)
+        mean = _mean(fitted, judged)
+        exponent = 1.0  # a single model is as cautious as it is
+        if np.sum(fitted > 0) > 1:
+            exponent = sharpness(mean, judge.codes, judge.weights)
+        left_out = np.empty((0, len(rows.categories)))
         if len(rows.X) <= self.settings.kept_rows:
-            left = [_left_out_of_all(each, self._seen(each.name, rows), where) for each in found]
-        return self._mixture(found, merged, rows, left)
+            left_out = sharpened(_mean(fitted, self._unseen(found, rows, places)), exponent)
+        by_name = {each.name: w for each, w in zip(found, fitted, strict=True)}
+        weights = np.array([by_name.get(name, 0.0) for name in self.models])
+        self._report_weights(dict(zip(self.models, weights, strict=True)))
+        kept = [each for each in found if by_name[each.name] > 0]
+        return MixtureModel(
+            names=tuple(self.models),
+            weights=weights,
+            models=tuple(each.model for each in kept),
+            views=tuple(self._view(each.name) for each in kept),
+            inputs=self.inputs,
+            left_out=left_out,
+            sharpness=exponent,
+            log_score=_log_score(sharpened(mean, exponent), judge),
+        )
 
     def _view(self, name: str) -> View:
         return self.views.get(name, "standardised")
@@ -157,107 +267,22 @@ class Training:
             return rows
         return replace(rows, X=self.inputs.seen(rows.X, self._view(name)))
 
-    def _fitted_on(self, rows: Rows, merged: Rows) -> list[Candidate]:
-        """Models of all rows; those that a subset finds useless are not fitted."""
-        limits = self.settings
-        if len(merged.X) <= limits.full_rows:
-            return self._fit_all(self.models, rows)
-        subset = merged.take(merged.drawn(limits.screen_rows, self.rng))
-        found = self._fit_all(self.models, subset, note=f" on {limits.screen_rows} rows")
-        # As many rows as there are in all, with the subset's predictions.
-        scale = float(np.sum(rows.weights) / np.sum(subset.weights))
-        weights = self._weights(found, replace(subset, weights=scale * subset.weights))
-        keep = weights >= min(limits.screen_weight, float(np.max(weights)))
-        starts = {each.name: each.model for each, kept in zip(found, keep, strict=True) if kept}
-        again = {name: self.models[name] for name in starts}
-        return self._fit_all(again, rows, starts)
-
-    def _many_rows(self, rows: Rows, merged: Rows, where: IntArray) -> MixtureModel:
-        """Models of a subset, or of all rows where they predict other rows better."""
-        limits = self.settings
-        inside = merged.drawn(limits.exact_rows, self.rng)
-        subset = merged.take(inside)
-        small = self._fitted_on(subset, subset)
-        weights = self._weights(small, subset)
-        small = [c for c, w in zip(small, weights, strict=True) if w >= limits.least_weight]
-        can = [c for c in small if self._can_take(c.model, len(rows.X))]
-        again = {each.name: self.models[each.name] for each in can}
-        starts = {each.name: each.model for each in can}
-        note = f" on all {len(rows.X)} rows"
-        large = {each.name: each for each in self._fit_all(again, rows, starts, note, fatal=False)}
-        # Rows outside the subset judge; each is predicted without itself by either version.
-        outside = np.setdiff1d(np.arange(len(merged.X)), inside)
-        outside = np.sort(self.rng.permutation(outside)[: limits.judge_rows])
-        first_row = np.zeros(len(merged.X), dtype=np.intp)
-        first_row[where[where >= 0]] = np.flatnonzero(where >= 0)
-        judge, kept = merged.take(outside), []
-        for one in small:
-            proba = one.model.category_proba(self._seen(one.name, judge).X)
-            versions = [(_log_score(proba, judge), proba, one)]
-            if one.name in large:
-                proba = large[one.name].left_out[first_row[outside]]
-                versions.append((_log_score(proba, judge), proba, large[one.name]))
-            _, proba, best = min(versions, key=lambda version: version[0])
-            kept.append(Candidate(one.name, best, proba))
-        if len(rows.X) > limits.kept_rows:
-            left: Any = [np.empty((0, len(rows.categories)))] * len(kept)
-        else:
-            places = np.full(len(merged.X), -1, dtype=np.intp)
-            places[inside] = np.arange(len(inside))
-            at = np.where(where >= 0, places[where], -1)
-            left = [_left_out_of_all(c.model, self._seen(c.name, rows), at) for c in kept]
-        flat = [Candidate(each.name, each.model.model, each.left_out) for each in kept]
-        return self._mixture(flat, judge, rows, left)
-
-    def _can_take(self, model: Any, n_rows: int) -> bool:
-        """Whether a model can be fitted on so many rows, and leave each of them out."""
-        known = n_rows <= self.settings.kept_rows or not isinstance(model, SequentialOrdinalGP)
-        points = getattr(model, "inducing", None)
-        return known and isinstance(points, str) and points == "auto"
-
-    def _mixture(
-        self,
-        found: list[Candidate],
-        judge: Rows,
-        rows: Rows,
-        left: list[FloatArray] | None = None,
-    ) -> MixtureModel:
-        """The mixture whose weights predict the rows ``judge`` best."""
-        fitted = self._weights(found, judge)
-        fitted[fitted < min(self.settings.least_weight, float(np.max(fitted)))] = 0.0
-        fitted /= np.sum(fitted)
-        by_name = {each.name: w for each, w in zip(found, fitted, strict=True)}
-        weights = np.array([by_name.get(name, 0.0) for name in self.models])
-        models = {each.name: each.model for each in found}
-        tables = [each.left_out for each in found] if left is None else left
-        proba = sum(w * table for w, table in zip(fitted, tables, strict=True))
-        judged = sum(w * each.left_out for w, each in zip(fitted, found, strict=True))
-        self._report_weights(dict(zip(self.models, weights, strict=True)))
-        kept = [name for name, w in zip(self.models, weights, strict=True) if w > 0]
-        parts = tuple(models[name] for name in kept), tuple(self._view(name) for name in kept)
-        exponent = 1.0  # a single model is as cautious as it is
-        if len(kept) > 1:
-            exponent = sharpness(np.asarray(judged), judge.codes, judge.weights)
-        score = _log_score(sharpened(np.asarray(judged), exponent), judge)
-        left_out = sharpened(np.asarray(proba), exponent)
-        return MixtureModel(
-            tuple(self.models), weights, *parts, self.inputs, left_out, exponent, score
-        )
-
     def _report_weights(self, weights: dict[str, float]) -> None:
         shown = ", ".join(f"{name} {w:.2f}" for name, w in weights.items() if w > 0)
         n = len(weights)
         self.report(Progress("model", n, n, None, 0.0, f"weights: {shown}", done=True))
 
-    def _weights(self, found: list[Candidate], rows: Rows) -> FloatArray:
+    def _weights(self, tables: list[FloatArray], rows: Rows) -> FloatArray:
+        """Weights of models with these probabilities of the rows, each row left out."""
         own = np.arange(len(rows.codes)), rows.codes
-        proba = np.column_stack([each.left_out[own] for each in found])
+        proba = np.column_stack([table[own] for table in tables])
         return mixture_weights(proba, rows.weights, self.shrinkage)
 
     def _fit_all(
         self,
         models: dict[str, Any],
         rows: Rows,
+        places: IntArray,
         starts: dict[str, Any] | None = None,
         note: str = "",
         *,
@@ -274,12 +299,26 @@ class Training:
             if problem:
                 failed.append(f"{name!r} ({problem})")
             else:
-                found.append(Candidate(name, model, left_out))
+                found.append(Candidate(name, model, places, left_out))
         if failed and not found and fatal:
             raise ValueError(f"None of the models could be fitted: {'; '.join(failed)}.")
         if failed:
             warn_user(f"Models that failed have no weight: {'; '.join(failed)}.", UserWarning)
         return found
+
+    def _fit_again(
+        self,
+        found: list[Candidate],
+        rows: Rows,
+        places: IntArray,
+        note: str = "",
+        *,
+        fatal: bool = True,
+    ) -> list[Candidate]:
+        """Fit models of a subset to more rows, from the hyperparameters found there."""
+        models = {each.name: self.models[each.name] for each in found}
+        starts = {each.name: each.model for each in found}
+        return self._fit_all(models, rows, places, starts, note, fatal=fatal)
 
     def _start_of(self, name: str, starts: dict[str, Any]) -> WarmStart | None:
         """Start of a model's search: at its fit to a subset, else towards another fit."""
@@ -348,15 +387,9 @@ def _left_out(model: Any, rows: Rows) -> FloatArray:
     return proba
 
 
-def _left_out_of_all(found: Candidate, rows: Rows, at: IntArray) -> FloatArray:
-    """Leave-one-out probabilities of all rows; ``at`` is their place in the fit, or -1."""
-    if len(found.left_out) == len(rows.X):
-        return found.left_out
-    proba = np.empty((len(rows.X), len(rows.categories)))
-    proba[at >= 0] = found.left_out[at[at >= 0]]
-    if np.any(at < 0):
-        proba[at < 0] = found.model.category_proba(rows.X[at < 0])
-    return proba
+def _mean(weights: FloatArray, tables: list[FloatArray]) -> FloatArray:
+    """Weighted mean of probabilities of the same rows."""
+    return np.asarray(sum(w * table for w, table in zip(weights, tables, strict=True)))
 
 
 def _log_score(proba: Any, rows: Rows) -> float:

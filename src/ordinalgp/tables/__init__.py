@@ -9,11 +9,15 @@ from ordinalgp.tables.reading import Reading
 
 if TYPE_CHECKING:
     from ordinalgp.tables.comparison import Comparison, compare
+    from ordinalgp.tables.cross_validation import HeldOut
     from ordinalgp.tables.explanation import Explanations, explain
+    from ordinalgp.tables.importance import Importance
 
 __all__ = [
     "Comparison",
     "Explanations",
+    "HeldOut",
+    "Importance",
     "Reading",
     "TableModel",
     "compare",
@@ -25,6 +29,8 @@ _HOMES = {
     "Comparison": "comparison",
     "compare": "comparison",
     "Explanations": "explanation",
+    "HeldOut": "cross_validation",
+    "Importance": "importance",
     "explain": "explanation",
 }
 

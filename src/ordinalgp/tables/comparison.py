@@ -59,7 +59,7 @@ def compare(
 
     Parameters
     ----------
-    X : DataFrame, Table or dict of columns
+    X : DataFrame, Table, dict of columns or list of dicts
         The features.
     y : array-like of shape (n_samples,)
         Ordered levels.

@@ -55,7 +55,7 @@ class ValidationSettings:
 
 
 @saved_as("result.held_out")
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeldOut:
     """Rows with known levels, and their predictions by models that have not seen them.
 
@@ -79,6 +79,15 @@ class HeldOut:
         Rows that were not separated by the folds: none, copies, or those of a group.
     importance : Importance
         Importance of the columns for these predictions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.tables import TableModel
+    >>> hours = np.random.default_rng(0).normal(size=60)
+    >>> model = TableModel(kernel="rbf", folds=3).fit({"hours": hours}, np.digitize(hours, [-1, 1]))
+    >>> model.held_out_.proba.shape
+    (60, 3)
     """
 
     counts: Annotated[FloatArray, Axes("models r", 0.0, np.inf)]
@@ -90,6 +99,14 @@ class HeldOut:
     n_folds: Annotated[int, Axes(low=0)]
     together: Unit
     importance: Importance
+
+    def __repr__(self) -> str:
+        """The size and the score; the arrays are too long to print."""
+        mean, error = self.gain
+        return (
+            f"<HeldOut: {len(self.codes)} rows, {self.n_folds} folds, log score {mean:.3f} ± "
+            f"{error:.3f} below that of the level frequencies>"
+        )
 
     @property
     def baseline(self) -> FloatArray:

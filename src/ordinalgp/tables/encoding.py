@@ -33,7 +33,7 @@ from ordinalgp.persistence import saved_as
 from ordinalgp.tables.advice import Advice, listed
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, numbers, objects, texts
 from ordinalgp.tables.cuts import Cuts
-from ordinalgp.tables.dates import dates, days, written
+from ordinalgp.tables.dates import date, dates, days, written
 from ordinalgp.tables.decimals import decimal_mark
 from ordinalgp.tables.numerals import number, unit, without_unit
 from ordinalgp.tables.screening import screened
@@ -649,7 +649,14 @@ def _bad(table: Table, target: str, where: Any, reason: str) -> list[BadCell]:
 
 def _no_order(target: str, found: list[str], say: Advice) -> str:
     if len(found) > _MOST_LEVELS:
-        return f"The target column {target} has {len(found)} different texts, too many for levels."
+        times = all(date(text) is not None for text in found)
+        what = f"{len(found)} different {'dates' if times else 'texts'} ({found[0]!r:.40}, ...)"
+        todo = (
+            f"Write them as numbers, such as days, and cut these: {say.cut()}."
+            if times
+            else "Name another column, or, if each is a level, all of them in order."
+        )
+        return f"The target column {target} has {what}, too many for levels. {todo}"
     return (
         f"The levels of {target} are texts without an order: {', '.join(found)}.\n"
         "Name them from lowest to highest, for example (put them into the right order):\n"

@@ -34,7 +34,7 @@ from ordinalgp.tables.encoding import (
 from ordinalgp.tables.frames import as_table
 from ordinalgp.tables.model import TableModel
 from ordinalgp.tables.summary import interval_ranks
-from ordinalgp.validation.options import check_number, check_whole
+from ordinalgp.validation.options import check_coverage, check_whole
 
 _MOST_EXACT = 6  # columns, up to which all 2^k sets are computed
 _PAIRS = 2  # orders per training row, each also backwards; two tell a standard error
@@ -205,7 +205,7 @@ def explain(
     ----------
     model : TableModel
         The fitted model.
-    X : DataFrame, Table or dict of columns
+    X : DataFrame, Table, dict of columns or list of dicts
         Rows to explain.
     coverage : float, default=0.9
         Coverage of the intervals of levels.
@@ -241,10 +241,8 @@ def explain(
     >>> row.level, row.columns[0].column
     ('poor', 'hours')
     """
-    check_number("coverage", coverage, least=0)
+    check_coverage(coverage)
     check_whole("max_background", max_background, least=1)
-    if coverage > 1:
-        raise ValueError(f"coverage must be at most 1, but is {coverage!r}.")
     table = as_table(X)
     features, bad = model.encoder_.encode(table, decimal, new_values=model.on_new_values)
     BadRows().drop(table, bad)
@@ -312,8 +310,7 @@ class _Outputs:
     def levels(self, outputs: FloatArray) -> IntArray:
         """Ranks that the model predicts, by its decision rule."""
         p, model = outputs[:, : len(self.scale)], self.model
-        rule = model.classifier_.decision if model.decision is None else model.decision
-        return decide(p, rule, model.level_counts_)
+        return decide(p, model.decision_, model.level_counts_)
 
 
 # -------------------------------------------------------------------------------- contributions

@@ -1,11 +1,13 @@
 """Data frames, mappings of columns and arrays as tables.
 
 Read are frames of pandas (with columns of numpy, nullable or pyarrow types) and polars, pyarrow
-tables, mappings from names to columns, structured arrays and plain arrays. No library of frames is
-imported: whoever has a frame has its library. The index of a frame is ignored.
+tables, mappings from names to columns, lists of mappings from names to cells, structured arrays and
+plain arrays. No library of frames is imported: whoever has a frame has its library. The index of a
+frame is ignored.
 
 - Numbers become float64, with NaN for missing values. Durations count in seconds.
-- Booleans become the texts "True" and "False", as in a file. Dates and times become ISO texts.
+- Booleans become the texts "True" and "False", as in a file. Dates and times become ISO texts;
+  of a period this is its start.
 - Other cells become texts; a whole number among them is written without a point.
 - A categorical column is declared nominal, also if its categories are numbers. If it is ordered,
   its order is declared instead; numbers that ascend are taken as numbers. A polars Enum counts as
@@ -48,7 +50,24 @@ def has_names(data: Any) -> bool:
     """Whether the columns of ``data`` have names; those of an array have none."""
     # Of the class: a frame that is evaluated later would have to look its columns up.
     named = isinstance(data, Table | Mapping) or hasattr(type(data), "columns")
+    named = named or _is_records(data)
     return named or getattr(getattr(data, "dtype", None), "names", None) is not None
+
+
+def _is_records(data: Any) -> bool:
+    """Whether ``data`` is a list of rows that are mappings from names to cells."""
+    return isinstance(data, list | tuple) and len(data) > 0 and isinstance(data[0], Mapping)
+
+
+def _columns_of_records(rows: Sequence[Any]) -> dict[Any, list[Any]]:
+    """Columns of rows that are mappings; a cell that a row lacks is missing."""
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise BadInput(
+                f"Row {place + 1} is {row!r:.60}, where a dict is needed, as in the first row."
+            )
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
 
 
 def as_table(data: Any) -> Table:
@@ -74,7 +93,9 @@ def as_table(data: Any) -> Table:
 
 
 def _named(data: Any) -> dict[str, Any]:
-    """Columns of a frame or a mapping, by names that are texts."""
+    """Columns of a frame, a mapping or a list of mappings, by names that are texts."""
+    if _is_records(data):
+        data = _columns_of_records(data)
     for method in ("collect", "compute"):
         if not isinstance(data, Mapping) and hasattr(data, method):
             raise BadInput(
@@ -191,6 +212,8 @@ def _as_array(name: str, values: Any) -> NDArray[Any]:
     dtype = getattr(values, "dtype", None)
     if getattr(dtype, "tz", None) is not None and hasattr(values, "dt"):
         values = values.dt.tz_localize(None)  # the time on the wall
+    if type(dtype).__name__ == "PeriodDtype":
+        values = (values.dt if hasattr(values, "dt") else values).to_timestamp()
     if isinstance(values, np.ma.MaskedArray):
         array = objects(values.tolist())
     elif getattr(dtype, "kind", "O") in "iuf" and hasattr(values, "to_numpy"):

@@ -59,6 +59,17 @@ class Importance:
         Mean increase of the log score when the column is permuted.
     standard_error : ndarray of shape (n_columns,)
         Standard error of the mean, over rows and folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ordinalgp.tables import TableModel
+    >>> rng = np.random.default_rng(0)
+    >>> table = {"hours": rng.normal(size=90), "noise": rng.normal(size=90)}
+    >>> model = TableModel(kernel="rbf", folds=3).fit(table, table["hours"] > 0)
+    >>> mean, error = model.importance_.as_dict()["hours"]
+    >>> bool(mean > 2 * error)
+    True
     """
 
     columns: tuple[str, ...]

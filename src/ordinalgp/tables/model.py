@@ -142,6 +142,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         The fitted classifier, on encoded features.
     encoder_ : Encoder
         The encoding of each column. Its ``features`` are the names of the encoded features.
+    decision_ : str or ndarray of shape (r, r)
+        Rule in force: ``decision``, else that of the classifier. Both can be set after ``fit``.
     categories_ : ndarray of shape (n_categories,)
         All levels in rank order.
     classes_ : ndarray of shape (n_classes,)
@@ -237,8 +239,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array of shape (n_samples, n_columns)
-            The features.
+        X : DataFrame, Table, dict of columns, list of dicts or array
+            The features, ``n_samples`` rows.
         y : array-like of shape (n_samples,)
             Ordered levels, as the classifier takes them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -450,7 +452,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows; columns that the model does not use are ignored.
 
         Returns
@@ -471,12 +473,19 @@ class TableModel(ClassifierMixin, BaseEstimator):
             )
         return features
 
+    @property
+    def decision_(self) -> Any:
+        """Rule in force: ``decision``, else that of the ``classifier``, set before or after."""
+        if self.decision is not None:
+            return self.decision
+        return (self.classifier_ if self.classifier is None else self.classifier).decision
+
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the level of each row by the ``decision`` rule.
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -485,15 +494,14 @@ class TableModel(ClassifierMixin, BaseEstimator):
             Labels, of the kind that ``fit`` was given.
         """
         proba = self.category_proba(X)
-        rule = self.classifier_.decision if self.decision is None else self.decision
-        return self.categories_[decide(proba, rule, self.level_counts_)]
+        return self.categories_[decide(proba, self.decision_, self.level_counts_)]
 
     def category_proba(self, X: Any) -> FloatArray:
         """Probability of every level, columns in the order of ``categories_``.
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -509,7 +517,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -525,7 +533,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -541,7 +549,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         y : array-like of shape (n_samples,)
             True levels.
@@ -567,17 +575,29 @@ class TableModel(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; ``loo_proba_`` has them in rank order.
+            Columns in the order of ``classes_``.
         """
         check_is_fitted(self)
         return self.classifier_.loo_proba()
+
+    @available_if(lambda self: hasattr(self.classifier_, "loo_category_proba"))
+    def loo_category_proba(self) -> FloatArray:
+        """Leave-one-out probabilities as in :meth:`loo_proba`, columns in rank order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_categories)
+            Columns in the order of ``categories_``, as :mod:`ordinalgp.metrics` takes them.
+        """
+        check_is_fitted(self)
+        return self.classifier_.loo_category_proba()
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> NDArray[Any]:
         """Predict a run of levels for each row that contains its level with some probability.
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         coverage : float, default=0.9
             Share of rows, between 0 and 1, whose interval should contain their level.
@@ -596,7 +616,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
         n_samples : int, default=1
             Number of draws.
@@ -617,7 +637,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -637,7 +657,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : DataFrame, Table, dict of columns or array
+        X : DataFrame, Table, dict of columns, list of dicts or array
             The rows.
 
         Returns
@@ -666,8 +686,10 @@ def _tell_left_out(parsed: Table, named: bool) -> None:
     """Warn of columns that are no features; those of an array are found by their places."""
     if parsed.left_out and not (named and parsed.columns):
         why = "\n".join(parsed.left_out.values())
-        told = "no column is left" if named else "columns of an array cannot be left out"
-        raise BadInput(f"{why}\nBut {told}. Give other columns, or a DataFrame.")
+        told = "No column is left to learn from. Give others, or keep one as its message says."
+        if not named:
+            told = "But an array cannot lack a column at prediction. Drop it, or give a DataFrame."
+        raise BadInput(f"{why}\n{told}")
     for reason in parsed.left_out.values():
         warn_user(reason, UserWarning)
 

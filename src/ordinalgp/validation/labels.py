@@ -1,5 +1,6 @@
 """Ordered labels: values, order and ranks."""
 
+import datetime
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from ordinalgp.runtime.warning import warn_user
 _MIN_ROWS_TO_CALL_CONTINUOUS = 10
 MOST_UNNAMED_LEVELS = 50
 """different numbers that are taken for levels without being named"""
+_MOST_SAVED_LEVELS = 100_000  # no fit takes so many; a file with more is hostile
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,12 @@ def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray
 
 
 def levels_agree(categories: NDArray[Any], classes: NDArray[Any]) -> bool:
-    """Whether saved levels are at least two, each once, and the observed ones are among them."""
-    distinct = len(set(categories.tolist())) == len(categories) >= 2
-    return distinct and len(classes) > 0 and bool(np.all(class_positions(categories, classes) >= 0))
+    """Whether saved levels are at least two, each once, and the observed ones are some of them."""
+    if not 0 < len(classes) <= len(categories) <= _MOST_SAVED_LEVELS:
+        return False
+    levels, observed = set(categories.tolist()), set(classes.tolist())
+    distinct = (len(levels), len(observed)) == (len(categories), len(classes))
+    return distinct and len(levels) >= 2 and observed <= levels
 
 
 def label_values(labels: Any, name: str) -> NDArray[Any]:
@@ -181,9 +186,21 @@ def declared_order(y: Any) -> NDArray[Any] | None:
     return None
 
 
+def _are_times(classes: NDArray[Any]) -> bool:
+    """Whether labels are dates or times, which nobody means by levels."""
+    times = (datetime.date, datetime.time, np.datetime64)
+    return classes.dtype.kind == "M" or (len(classes) > 0 and isinstance(classes[0], times))
+
+
 def _require_own_order(classes: NDArray[Any], n_rows: int, name: str) -> None:
     """Accept numbers, half steps among them, and booleans; not strings nor measurements."""
     if classes.dtype.kind not in "biuf":
+        if _are_times(classes):
+            raise ValueError(
+                f"{name} holds {len(classes)} different times ({classes[0]}, ...), where a few "
+                "ordered levels are needed. Cut them as numbers of seconds, e.g. "
+                f"ordinalgp.tables.cut_levels(np.asarray({name}, dtype='M8[s]').astype(float), 5)."
+            )
         raise ValueError(
             f"{name} must say how its labels are ordered, but {show(classes)} have no order of "
             "their own (alphabetical order would be arbitrary). Name the levels from lowest to "

@@ -59,6 +59,15 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
         raise ValueError(f"{name} must be a whole number, but is {value!r}.")
 
 
+def check_coverage(coverage: Any) -> None:
+    """Raise ValueError unless ``coverage`` is a number from 0 to 1."""
+    if not (isinstance(coverage, int | float | np.number) and 0 <= coverage <= 1):
+        raise ValueError(
+            f"coverage must be a number between 0 and 1, but is {coverage!r}. "
+            "Use 0.9 for intervals that hold in 9 of 10 cases."
+        )
+
+
 def fit_generator(random_state: Any) -> np.random.RandomState:
     """Random numbers of a fit; None is one fixed seed, so that fits of equal rows are equal."""
     return check_random_state(_DEFAULT_SEED if random_state is None else random_state)
