@@ -98,9 +98,11 @@ def main():
     """Walk through many problems and print the largest differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=500)
-    n_problems = parser.parse_args().problems
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    first, n_problems = arguments.first, arguments.problems
     worst, steps = np.zeros(2), 0
-    for seed in range(n_problems):
+    for seed in range(first, first + n_problems):
         try:
             found = np.array(list(walk(seed)))
         except AssertionError as error:

@@ -301,10 +301,13 @@ class MultiplierPath:
         for _ in range(_MOST_ROUNDS):
             self._settle_open()
             self.refresh()
-            missed = (np.abs(self.violation()) > self._zero()) & (self.state != MARGIN)
+            off = np.abs(self.violation())
+            missed = (off > self._zero()) & (self.state != MARGIN)
             if not missed.any():
-                return
+                break
             self.state[missed] = OPEN  # by rounding
+        if not off.max(initial=0.0) <= self.nearly(100 * _ZERO_MARGIN):
+            raise PathFailure("conditions stay violated")
 
     def _settle_open(self) -> None:
         while True:
