@@ -298,6 +298,10 @@ class IncrementalOrdinalSVC(OrdinalSVC):
     set, and kernel values between all rows and those that had a multiplier. Adding one row costs
     a few products with these; fitting many rows at once, the same for each that has to move.
 
+    The default is the working set. With ``C`` and the width chosen by cross-validation, sums of
+    margins had larger absolute errors than implicit margins on all of three sets (Pyrimidines
+    0.63 and 0.51, Machine CPU 0.14 and 0.10, Triazines 0.94 and 0.70; five bins, four splits).
+
     Sums of margins can be trivial: with C >= 1 a level that no margin separates from its
     neighbour gets the margin zero, and if all do, the latent function is constant. Choose C below
     1, but at least 1 / n for the n rows of the rarest level.
