@@ -78,6 +78,7 @@ MODELS = {
     "sparse": lambda: SparseBayesOrdinalClassifier(RBF(0.7), random_state=0).fit(X, CODES),
     "svc": lambda: OrdinalSVC(RBF(), categories=LEVELS).fit(X, NAMES),
     "incremental-svc": lambda: IncrementalOrdinalSVC(RBF()).fit(X, CODES),
+    "path-svc": lambda: IncrementalOrdinalSVC(RBF(), algorithm="path").fit(X, CODES),
     "discriminant": lambda: KernelDiscriminantOrdinal(RBF()).fit(X, CODES),
     "preference": lambda: PreferenceGP(RBF(2.0)).fit(X, PAIRS, WINNER),
     "preference-names": lambda: _league("logit"),

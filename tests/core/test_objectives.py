@@ -108,3 +108,31 @@ def test_gradients_are_slopes(objective, likelihood, projection):
             for s in (1, -1)
         )
         assert_allclose(at.d_likelihood[p], (up - down) / (2 * H), rtol=1e-6, atol=1e-7)
+
+
+def test_small_weights_have_right_slopes_or_say_so():
+    """Without a cavity the slope is wrong, and the inference does not call itself converged."""
+    right, refused = 0, []
+    for weight in (0.1, 0.3, 0.6, 1.0):
+        for noise in (0.05, 0.3, 1.0):
+            for seed in range(2):
+                rng = np.random.default_rng(seed)
+                likelihood = OrdinalProbit.from_thresholds([-0.4, 0.3, 0.9], noise)
+                y, K = rng.integers(0, 4, N), covariance(seed)
+                problem = Problem(K, Identity(N), y, likelihood, np.full(N, weight))
+                at = evaluate(problem, "ep")
+                near = at.approximation.start
+                up, down = (
+                    evaluate(with_changes(problem, K=K + s * H * K), "ep", near).value
+                    for s in (1, -1)
+                )
+                off = abs(np.sum(at.d_kernel * K) - (up - down) / (2 * H))
+                if at.approximation.converged:
+                    assert off <= 1e-6 * (1 + abs(up - down) / (2 * H)), (weight, noise, seed, off)
+                    right += 1
+                else:
+                    assert not at.approximation.has_cavities
+                    assert weight < 1
+                    refused.append(off)
+    assert right >= 8
+    assert max(refused) > 0.01  # what would have been called right

@@ -259,3 +259,26 @@ def test_the_picture_blurs_by_the_link_not_by_the_regression():
     display = LatentDisplay.from_estimator(fitted, X, y)
     assert_allclose(display.noise, 1 / fitted.slope_)
     assert display.noise != fitted.noise_
+
+
+def test_no_level_becomes_impossible():
+    """Rows far apart say nothing of the noise, and a new row may equal one of them."""
+    rng = np.random.default_rng(0)
+    X = 40.0 * np.arange(30)[:, None] + rng.normal(size=(30, 1))
+    y = rng.integers(0, 5, 30)
+    model = LeastSquaresOrdinalClassifier(RBF(1.0, (0.5, 2.0))).fit(X, y)
+    assert model.noise_ >= 12**-0.5 * (1 - 1e-9)
+    assert model.category_proba(X).min() > 0
+
+
+def test_log_probabilities_do_not_underflow():
+    X = np.linspace(-2, 2, 30)[:, None]
+    y = np.digitize(X[:, 0] ** 3, [-1, 1])
+    model = LeastSquaresOrdinalClassifier(noise_bounds=(1e-3, 1e-2)).fit(X, y)
+    logs, (mean, var) = model.predict_log_proba(X), model.latent_mean_and_variance(X)
+    sd = np.sqrt(var + model.slope_**-2)
+    low, high = model.thresholds_
+    assert_allclose(logs[:, 0], norm.logcdf((low - mean) / sd), rtol=1e-9)
+    assert_allclose(logs[:, 2], norm.logsf((high - mean) / sd), rtol=1e-9)
+    assert logs.min() < -800  # the probability itself is zero
+    assert model.predict_proba(X).min() == 0

@@ -9,6 +9,13 @@ where row k is one input on side s_k of one cut b_k. "implicit": every input and
 b_1 <= b_2 <= ... The multipliers of this order cannot exceed the sum of all costs, so a penalty of
 that size on a violation is exact.
 
+"sum_of_margins" has the rows of "fixed_margin" and, after [Shashua03]_ and [Gu15]_, a margin
+rho_j >= 0 of its own around every cut:
+
+    min  |w|^2 / 2 - 2 sum_j rho_j + sum_k c_k max(0, rho_k - s_k (g_k'w - b_k)).
+
+The unknowns are the edges b_j - rho_j and b_j + rho_j, and the bound is kept like the order.
+
 Solved in w and b by a primal-dual interior point method (Mehrotra's predictor and corrector): one
 factorisation of the size of the features per step, some 20 steps, whatever the number of rows.
 """
@@ -38,6 +45,8 @@ class Margins:
     cost: FloatArray
     ordered: bool
     """whether the cuts must not decrease"""
+    widened: bool
+    """whether each cut has a margin of its own, and their sum is maximised"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +74,8 @@ def margins(codes: IntArray, counts: FloatArray, inputs: IntArray, constraints: 
         take = (cuts == codes[:, None]) | (cuts == codes[:, None] - 1)
     row, cut = np.nonzero(take)
     sign = np.where(codes[row] > cut, 1.0, -1.0)
-    return Margins(row, inputs[row], cut, sign, counts[row], constraints == "explicit")
+    kind = constraints == "explicit", constraints == "sum_of_margins"
+    return Margins(row, inputs[row], cut, sign, counts[row], *kind)
 
 
 class _Constraints:
@@ -75,29 +85,39 @@ class _Constraints:
         self.features, self.rows = features, rows
         self.n, self.m = features.shape
         self.p = int(rows.cut.max()) + 1
-        q = self.p - 1 if rows.ordered else 0
-        self.order = np.diff(np.eye(self.p), axis=0)[:q]
+        p = self.p
+        if rows.widened:  # cuts and margins are edges b - rho, b + rho in pairs
+            self.edge = 2 * rows.cut + (rows.sign > 0)
+            self.order = np.kron(np.eye(p), [[-1.0, 1.0]])
+            self.p = 2 * p
+        else:
+            self.edge = rows.cut
+            self.order = np.diff(np.eye(p), axis=0)[: p - 1 if rows.ordered else 0]
+        q = len(self.order)
         self.cost = np.concatenate([rows.cost, np.full(q, 2 * rows.cost.sum())])
-        self.target = np.concatenate([np.ones(len(rows.cost)), np.zeros(q)])
-        self.flat = np.concatenate([np.ones(self.m), np.zeros(self.p)])  # diagonal of the cost in x
+        self.target = np.concatenate([np.full(len(rows.cost), 1.0 - rows.widened), np.zeros(q)])
+        # Cost x' diag(flat) x / 2 + linear'x.
+        self.flat = np.concatenate([np.ones(self.m), np.zeros(self.p)])
+        on_edges = np.tile([1.0, -1.0], p) if rows.widened else np.zeros(p)
+        self.linear = np.concatenate([np.zeros(self.m), on_edges])
 
     def apply(self, x: FloatArray) -> FloatArray:
         f, b = self.features @ x[: self.m], x[self.m :]
-        margin = self.rows.sign * (f[self.rows.input] - b[self.rows.cut])
+        margin = self.rows.sign * (f[self.rows.input] - b[self.edge])
         return np.concatenate([margin, self.order @ b])
 
     def adjoint(self, v: FloatArray) -> FloatArray:
         k, rows = len(self.rows.cost), self.rows
         signed = rows.sign * v[:k]
         on_w = self.features.T @ np.bincount(rows.input, signed, self.n)
-        on_b = self.order.T @ v[k:] - np.bincount(rows.cut, signed, self.p)
+        on_b = self.order.T @ v[k:] - np.bincount(self.edge, signed, self.p)
         return np.concatenate([on_w, on_b])
 
     def normal(self, theta: FloatArray) -> FloatArray:
         """diag(flat) + A' diag(theta) A, (m + p, m + p)."""
         k, m, rows = len(self.rows.cost), self.m, self.rows
         shape = (self.n, self.p)
-        by_cut = sparse.csr_array((theta[:k], (rows.input, rows.cut)), shape=shape)
+        by_cut = sparse.csr_array((theta[:k], (rows.input, self.edge)), shape=shape)
         total = np.asarray(by_cut.sum(axis=1)).ravel()
         out = np.diag(self.flat)
         out[:m, :m] += self.features.T @ (total[:, None] * self.features)
@@ -143,7 +163,7 @@ def solve_margins(
     best, error, done, stalled = now, np.inf, False, 0
     for n_steps in range(1, max_steps + 1):  # noqa: B007 (read after the loop)
         alpha, _, slack, short = now.bounded
-        dual = A.flat * now.x - A.adjoint(alpha)
+        dual = A.flat * now.x + A.linear - A.adjoint(alpha)
         margin = A.apply(now.x) - A.target
         primal = slack - short - margin
         scale = 1.0 + rows.cost.max()
@@ -156,12 +176,14 @@ def solve_margins(
             break
         now = _step(A, now, dual, primal)
     multipliers = best.bounded[0, : len(rows.cost)]
-    return MarginSolution(best.x[: A.m], best.x[A.m :], multipliers, float(error), n_steps, done)
+    edges = best.x[A.m :]
+    cuts = 0.5 * (edges[::2] + edges[1::2]) if rows.widened else edges
+    return MarginSolution(best.x[: A.m], cuts, multipliers, float(error), n_steps, done)
 
 
 def _gap(A: _Constraints, now: _Iterate, margin: FloatArray) -> float:
     quadratic = 0.5 * A.flat @ now.x**2
-    value = quadratic + A.cost @ np.maximum(-margin, 0.0)
+    value = quadratic + A.linear @ now.x + A.cost @ np.maximum(-margin, 0.0)
     bound = A.target @ now.bounded[0] - quadratic
     return float(abs(value - bound) / (1.0 + abs(value)))
 

@@ -33,19 +33,35 @@ _LOST = 30.0  # change at a warm start above which a cold one is nearer
 _CIRCLING = 8  # sweeps without a smaller change after which the sites are updated in turn
 _BLOCK = 32  # sites that move before one product carries their changes to the rest
 _LARGEST_CAVITY = 1e8  # in units of the marginal variance
+# Weight whose share in the evidence, at most some log(_LARGEST_CAVITY) / 2 times it, is below the
+# tolerance of a search.
+_NEGLIGIBLE = 1e-5
 
 
 def cavities(marginal: Moments, sites: Sites, copies: FloatArray | float = 1.0) -> Moments:
     """Moments of u with one copy of its own site taken out (App. B of [Chu05]_).
 
     EP takes out one whole copy also of an observation that counts less than once: only then is
-    its evidence stationary in the sites and the gradient exact. ``copies`` takes out another
+    its evidence stationary in the sites and the gradient exact. There may be no cavity then, see
+    `has_all_cavities`. ``copies`` takes out another
     number, such as all there is, to predict what was left out.
     """
     tau, nu = copies * sites.tau, copies * sites.nu
     kept = np.maximum(1.0 - tau * marginal.var, 1.0 / _LARGEST_CAVITY)
     var = marginal.var / kept
     return Moments(marginal.mean + var * (tau * marginal.mean - nu), var)
+
+
+def has_all_cavities(problem: Problem, found: Approximation) -> bool:
+    """Whether each observation that counts less than once leaves a cavity of positive variance.
+
+    The posterior has only part of its site. Without the whole site a negative precision may be
+    left, in place of which `cavities` has a very large variance. The evidence is not stationary
+    there, and its gradient is wrong, by less than matters where the weight is negligible.
+    """
+    part = (problem.counts < 1.0) & (problem.counts > _NEGLIGIBLE)
+    removed = found.sites.tau[part] * found.marginal.var[part]
+    return bool(np.all(1.0 - removed > 1.0 / _LARGEST_CAVITY))
 
 
 def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray) -> float:
@@ -182,7 +198,8 @@ def propagate(
 
     Near the fixed point the linear response of the posterior takes over. Where sweeps circle, the
     sites are updated ``in_turn``, if that is allowed. ``near`` is the distance within which there
-    is a linear response, and ``patience`` the number of sweeps without a smaller change.
+    is a linear response, and ``patience`` the number of sweeps without a smaller change. Where
+    an observation leaves no cavity, the result has not converged, however small the change.
     """
     sites = Sites.flat(problem.projection.shape[0]) if start is None else start.sites
     step, last, past, stall = 1.0, np.inf, _Past(), _Stall()
@@ -218,7 +235,8 @@ def propagate(
         past = past.after(found.marginal, found.sites, target) if steady else _Past()
         last = found.change
         sites = past.extrapolated() or found.sites.towards(target, step)
-    return found
+    proper = has_all_cavities(problem, found)
+    return replace(found, converged=found.converged and proper, has_cavities=proper)
 
 
 def _respond(

@@ -80,6 +80,8 @@ class Approximation:
     converged: bool
     matched: Sites | None = None
     """sites that EP would have next, where one copy of each observation is alone"""
+    has_cavities: bool = True
+    """whether EP could remove one whole copy of every observation"""
 
     @property
     def has_evidence(self) -> bool:

@@ -64,6 +64,8 @@ class Step:
     gradient: FloatArray
     start: Any
     """warm start for the next evaluation: small, so that it can be kept and sent"""
+    converged: bool = True
+    """whether the inference behind the value has converged"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +216,8 @@ class Task(ExactTask):
         found = _OBJECTIVES[self.objective][1](problem, self.infer(problem, start))
         slope = kernel_slope(self.kernel, self.X, found.upstream, problem.K, workspace)
         gradient = np.concatenate([slope, found.d_likelihood])
-        return Step(found.usable_value, gradient, found.approximation.start)
+        end = found.approximation
+        return Step(found.usable_value, gradient, end.start, end.converged)
 
 
 def objective_named(inference: str, objective: str = "evidence") -> ObjectiveName:
@@ -237,7 +240,11 @@ class SearchResult:
 
 @dataclass(eq=False)
 class _Ascent:
-    """The objective as the optimiser calls it: warm-started, and safe where it fails."""
+    """The objective as the optimiser calls it: warm-started, and safe where it fails.
+
+    The value of an inference that has not converged may be anything. It only shows the way until
+    one has converged; from then on it counts as a failure.
+    """
 
     task: Trainable
     report: Report
@@ -250,6 +257,8 @@ class _Ascent:
     path: list[float] = field(default_factory=list)
     failures: int = 0
     unit: float = 1.0
+    trusted: bool = False
+    """whether the inference at the best has converged"""
 
     def scaled(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Like a call, in units that make the first slope at most one.
@@ -271,12 +280,14 @@ class _Ascent:
             finite = bool(np.isfinite(step.value) and np.all(np.isfinite(step.gradient)))
         except _FAILURES:
             finite = False
-        if not finite:
+        if not finite or (self.trusted and not step.converged):
             return self._fail(theta)
         self.path.append(step.value)
         self.trail.add(theta, step.start)
-        if step.value > self.value or self.best is None:
+        first = self.best is None or (step.converged and not self.trusted)
+        if first or step.value > self.value:
             self.best, self.value, self.start = theta.copy(), step.value, step.start
+            self.trusted = step.converged
         self.report(self.progress(step.value))
         return -step.value, -step.gradient
 
@@ -313,6 +324,8 @@ def _climb(
         message, converged = _quasi_newton(ascent, theta, bounds, steps)
     if ascent.best is None:
         return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
+    if not ascent.trusted:
+        message, converged = "inference converged nowhere", False
     report(ascent.progress(ascent.value, message))
     path = np.array(ascent.path)
     return SearchResult(ascent.best, ascent.value, path, ascent.start, converged, message)

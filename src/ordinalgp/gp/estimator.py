@@ -56,6 +56,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         grows with the cube of the number of rows. "auto" is exact up to 2,000 rows. Above, it
         adds points until nowhere more than 1e-4 of the noise variance is left unexplained, but at
         most 512. A given number is used in full, unless fewer points explain all variance.
+        The approximation is FITC [Snelson06]_; Laplace integrates out the residual first.
         With inducing points the cost per row is constant, and ``X`` may be a memory map or a
         dask array. With ``y=None`` it may also be a function that returns a new iterator of
         chunks ``(X, y)``, or of functions that read one chunk each.
@@ -158,6 +159,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
        Journal of Machine Learning Research 6, 2005.
     .. [Riihimaki10] J. Riihimäki and A. Vehtari, "Gaussian processes with monotonicity
        information", AISTATS 2010.
+    .. [Snelson06] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using
+       pseudo-inputs", Advances in Neural Information Processing Systems 18, 2006.
 
     Examples
     --------

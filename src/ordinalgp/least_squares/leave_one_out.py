@@ -22,9 +22,11 @@ from ordinalgp.core.search import ExactTask, Step
 from ordinalgp.runtime.threads import one_thread
 
 _STRIP = 256  # rows of a product at a time
-# In ranks. Means depend on the ratio of kernel and noise alone, and where the link's own noise is
-# the larger both may shrink at no cost, down to where the kernel matrix cannot be inverted.
-RANK_NOISE_BOUNDS = (1e-2, 1e3)
+# In ranks. A rank stands for an interval of values that is one rank wide, so its noise is at least
+# that of rounding, 1/sqrt(12). Left-out rows cannot say so where none has a close neighbour: their
+# own variance is then large, and the noises of the ranks and of the link may both vanish at no
+# cost. A new row that equals a training row got a level with probability zero (Triazines, 5 bins).
+RANK_NOISE_BOUNDS = (12**-0.5, 1e3)
 
 
 @dataclass(frozen=True, eq=False)

@@ -117,7 +117,8 @@ class InducedTask(Trainable):
         d_basis, d_residual = self._row_gradients(problem, found, rows)
         slope = inducing.contract_rows(self.X, d_basis, d_residual)
         slope += inducing.contract_points(d_basis @ rows.A.T)
-        return Step(value.value, np.concatenate([slope, value.d_likelihood]), found.start), found
+        gradient = np.concatenate([slope, value.d_likelihood])
+        return Step(value.value, gradient, found.start, found.converged), found
 
     def _row_gradients(
         self, problem: Problem, found: Approximation, rows: WhitenedRows

@@ -1,7 +1,13 @@
 """Inducing points: a few inputs whose latent values carry what many rows say.
 
 With K_zz = L L' and u = L^-1 f(Z) ~ N(0, I), a row sees a'u with a = L^-1 k_z(x), and what a
-misses of its prior variance, the residual k(x, x) - |a|^2, joins the noise of its likelihood.
+misses of its prior variance, the residual k(x, x) - |a|^2, joins the noise of its likelihood. This
+is FITC [Snelson06]_: rows are independent given u, each with its own residual variance.
+
+Laplace integrates out the residual before it looks for a mode: it expands around the mode of u
+under the likelihood with the residual in its noise, not around that of the rows' latent values. The
+mode, and the evidence, are those of FITC's model with this wider likelihood. EP has no such choice:
+its cavity adds the residual to its variance, which gives the same moments either way.
 
 EP and Laplace are in precision form: sums over chunks of rows, sites beside their rows.
 The posterior of the whitened inducing values u has precision I + sum tau_i a_i a_i' = S S' and

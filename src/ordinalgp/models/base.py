@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import check_random_state, column_or_1d
@@ -424,8 +425,15 @@ class OrdinalClassifier(LevelClassifier):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Log probabilities, columns in the order of ``classes_``.
+            Log probabilities, columns in the order of ``classes_``. Models with one latent
+            function compute them as logarithms, so that small ones keep their digits.
         """
+        check_is_fitted(self)
+        model = self._result.model
+        if hasattr(model, "log_probabilities"):
+            found = model.log_probabilities(self._check_inputs(X, reset=False))
+            found = found[:, class_positions(self.categories_, self.classes_)]
+            return np.asarray(found - logsumexp(found, axis=1, keepdims=True))
         # The smallest normal number stands for what underflows: a log score stays finite.
         return np.log(np.maximum(self.predict_proba(X), np.finfo(float).tiny))
 

@@ -292,6 +292,14 @@ class LatentModel(ABC):
         found = self.latent(X)
         return np.asarray(self.likelihood.probabilities(found.mean, found.var))
 
+    def log_probabilities(self, X: FloatArray) -> FloatArray:
+        """Log probability of every level at new rows, (n, r); it never underflows."""
+        found = self.latent(X)
+        levels = range(self.likelihood.n_levels)
+        ranks = (np.full(len(found.mean), level) for level in levels)
+        expected = (self.likelihood.log_expectation(y, found.mean, found.var) for y in ranks)
+        return np.column_stack([each.value for each in expected])
+
     @abstractmethod
     def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Joint posterior mean and covariance of new rows, less the prior mean."""
@@ -418,7 +426,14 @@ class ExactGP(LatentModel):
 
 def warn_unfinished(task: Task, final: Approximation) -> None:
     """Warn if the inference of a task has not converged."""
-    if not final.converged:
+    if not final.has_cavities:
+        warn_user(
+            "EP has no cavity for some observations that count less than once: the evidence and "
+            f"its gradient are inexact (the smallest weight is {task.counts.min():.2g}). Use "
+            'larger weights, or inference="laplace".',
+            ConvergenceWarning,
+        )
+    elif not final.converged:
         moves = f"{task.objective.split()[0]}: sites still move by {final.change:.1e}"
         limits = f"> tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps."
         warn_user(f"{moves} {limits}", ConvergenceWarning)

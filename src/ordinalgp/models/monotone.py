@@ -96,8 +96,10 @@ class MonotoneTask(Task):
         slope = kernel_slope(self.kernel, self.support, found.upstream, problem.K)
         slope = slope - kernel_slope(self.kernel, self.steps.rows, prior.upstream, alone.K)
         gradient = np.concatenate([slope, found.d_likelihood])
-        both = MonotoneStart(found.approximation.start, prior.approximation.start)
-        return Step(found.usable_value - prior.usable_value, gradient, both)
+        ends = found.approximation, prior.approximation
+        both = MonotoneStart(*(end.start for end in ends))
+        converged = all(end.converged for end in ends)
+        return Step(found.usable_value - prior.usable_value, gradient, both, converged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +126,8 @@ class LevelsTask(MonotoneTask):
         problem = self.problem()
         found = ep_evidence(problem, self.infer(problem, start))
         gradient = np.concatenate([np.zeros(self.kernel.n_dims), found.d_likelihood])
-        return Step(found.usable_value - self.log_steps, gradient, found.approximation.start)
+        end = found.approximation
+        return Step(found.usable_value - self.log_steps, gradient, end.start, end.converged)
 
 
 def steps_alone(steps: Steps, K: FloatArray, mean: FloatArray | None = None) -> Problem:

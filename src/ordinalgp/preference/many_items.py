@@ -199,7 +199,7 @@ class ManyItemsTask(Task):
         approximation = self.infer(problem, start)
         value = ep_evidence(problem, approximation).usable_value
         gradient = problem.theta_derivatives(approximation).value @ problem.counts
-        return Step(value, gradient, approximation.start)
+        return Step(value, gradient, approximation.start, approximation.converged)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,159 @@
+"""Sums of margins, row by row: against batch solutions, their conditions, and refits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.gaussian_process.kernels import RBF, DotProduct
+from tests.baselines.random_paths import walk
+
+import ordinalgp
+from ordinalgp import IncrementalOrdinalSVC, OrdinalSVC
+
+
+def make_data(n=60, r=3, seed=0, d=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    f = X[:, 0] + 0.5 * X[:, -1] ** 2 + 0.3 * rng.normal(size=n)
+    return X, np.argsort(np.argsort(f)) * r // n
+
+
+def machine(kernel=None, C=1.0, **options):
+    kernel = RBF(1.0) if kernel is None else kernel
+    return IncrementalOrdinalSVC(kernel, algorithm="path", C=C, **options)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_every_joining_or_leaving_row_gives_the_batch_solution(seed):
+    """Duplicates, ties, random labels and singular kernels among them; see random_paths."""
+    found = np.array(list(walk(seed)))
+    assert len(found) >= 5
+    assert found.max() <= 1e-8, found.max(axis=0)
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), RBF(5.0), DotProduct()])
+@pytest.mark.parametrize("C", [0.2, 1.0, 50.0])
+def test_conditions_of_the_solution(kernel, C):
+    """As the literal problem has them, for nearly singular kernels too."""
+    X, y = make_data(80, 4)
+    model = machine(kernel, C).fit(X, y)
+    found = model._result.model
+    above, below = found.multipliers.T
+    f, codes = model.latent(found.rows.inputs)[found.rows.latent], found.rows.codes
+    cost = C * found.rows.counts
+    assert np.all((found.multipliers >= 0) & (found.multipliers <= cost[:, None] * (1 + 1e-9)))
+    for cut in range(3):
+        low, high = -found.edges[2 * cut], found.edges[2 * cut + 1]  # b - rho and b + rho
+        total = np.sum(above[codes == cut + 1]), np.sum(below[codes == cut])
+        assert_allclose(total, 1 + found.excess[cut], rtol=1e-8)
+        assert low <= high + 1e-8
+        assert found.excess[cut] * (high - low) <= 1e-8 * (1 + found.excess[cut])
+        for level, mine, slack in [
+            (cut + 1, above[codes == cut + 1], f[codes == cut + 1] - high),
+            (cut, below[codes == cut], low - f[codes == cut]),
+        ]:
+            share = mine / cost[codes == level]
+            assert np.all(slack[share < 1 - 1e-6] >= -1e-7)
+            assert np.all(slack[share > 1e-6] <= 1e-7)
+    assert model.converged_
+
+
+@pytest.mark.parametrize("C", [0.06, 0.08, 0.1])
+def test_the_batch_machine_is_the_same(C):
+    X, y = make_data(90, 4)
+    whole = OrdinalSVC(RBF(1.0), constraints="sum_of_margins", C=C, tol=1e-10).fit(X, y)
+    followed = machine(C=C).fit(X, y)
+    assert_allclose(whole.latent(X), followed.latent(X), atol=1e-5)
+    assert np.mean(whole.predict(X) == followed.predict(X)) > 0.98  # cuts may have some freedom
+
+
+def test_rows_that_join_and_leave_again_change_nothing():
+    X, y = make_data(120, 4, seed=3)
+    model = machine(C=0.5).fit(X[:80], y[:80])
+    before, cuts = model.latent(X), model.thresholds_
+    model.partial_fit(X[80:], y[80:])
+    assert_allclose(model.latent(X), machine(C=0.5).fit(X, y).latent(X), atol=1e-10)
+    model.remove_rows(X[80:], y[80:])
+    assert_allclose(model.latent(X), before, atol=1e-10)
+    assert_allclose(model.thresholds_, cuts, atol=1e-10)
+    assert_array_equal(model.support_, machine(C=0.5).fit(X[:80], y[:80]).support_)
+
+
+def test_a_level_can_come_and_go():
+    X, y = make_data(60, 4, seed=1)
+    model = machine(categories=[0, 1, 2, 3]).fit(X[y != 2], y[y != 2])
+    assert_array_equal(model.classes_, [0, 1, 3])
+    model.partial_fit(X[y == 2], y[y == 2])
+    whole = machine().fit(X, y)
+    assert_allclose(model.latent(X), whole.latent(X), atol=1e-10)
+    model.remove_rows(X[y == 0], y[y == 0])
+    assert_array_equal(model.classes_, [1, 2, 3])
+    rest = machine().fit(X[y > 0], y[y > 0])
+    assert_allclose(model.latent(X), rest.latent(X), atol=1e-10)
+
+
+def test_weights_are_copies_that_can_leave_one_by_one():
+    X, y = make_data(40)
+    twice = machine(C=0.4).fit(X, y, sample_weight=np.full(40, 2.0))
+    once = machine(C=0.4).fit(X, y)
+    twice.remove_rows(X, y)
+    assert_allclose(twice.latent(X), once.latent(X), atol=1e-10)
+    with pytest.raises(ValueError, match="only 1 times among the training rows"):
+        twice.remove_rows(X[:1], y[:1], sample_weight=[2.0])
+    with pytest.raises(ValueError, match="row 0 of X with its level is not among"):
+        twice.remove_rows(X[:1] + 1.0, y[:1])
+    assert_allclose(twice.latent(X), once.latent(X), atol=1e-10)
+
+
+def test_a_saved_model_goes_on(tmp_path):
+    X, y = make_data(80)
+    model = machine(C=0.7).fit(X[:60], y[:60])
+    model.save(tmp_path / "model.ogp")
+    loaded = ordinalgp.load(tmp_path / "model.ogp")
+    assert_array_equal(loaded.latent(X), model.latent(X))
+    for one in (model, loaded):
+        one.partial_fit(X[60:], y[60:]).remove_rows(X[:10], y[:10])
+    assert_allclose(loaded.latent(X), model.latent(X), atol=1e-10)
+    assert_allclose(model.latent(X), machine(C=0.7).fit(X[10:], y[10:]).latent(X), atol=1e-10)
+
+
+def test_a_window_that_slides_keeps_no_old_rows():
+    X, y = make_data(200, 2, d=1)
+    model = machine(C=0.5).fit(X[:40], y[:40])
+    for i in range(40, 200, 8):
+        model.partial_fit(X[i : i + 8], y[i : i + 8])
+        model.remove_rows(X[i - 40 : i - 32], y[i - 40 : i - 32])
+    fresh = machine(C=0.5).fit(X[160:], y[160:])
+    assert_allclose(model.latent(X), fresh.latent(X), atol=1e-10)
+    assert len(model._result.model.rows.inputs) <= 2 * 40 + 8
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"algorithm": "fast"}, "algorithm must be one of"),
+        ({"algorithm": "path", "constraints": "implicit"}, "cannot have constraints"),
+        ({"algorithm": "working_set", "constraints": "sum_of_margins"}, "cannot have constraints"),
+        ({"algorithm": "path", "C": 0.04}, "C must be at least 0.05"),
+    ],
+)
+def test_bad_options_say_what_to_do(options, message):
+    X, y = make_data()
+    with pytest.raises(ValueError, match=message):
+        IncrementalOrdinalSVC(**options).fit(X, y)
+
+
+def test_a_level_that_becomes_too_rare_is_refused():
+    X, y = make_data()
+    model = machine(C=0.05).fit(X, y)
+    before = model.latent(X)
+    with pytest.raises(ValueError, match="as the rarest level counts 19 rows"):
+        model.remove_rows(X[:1], y[:1])
+    assert_array_equal(model.latent(X), before)
+
+
+def test_only_the_path_can_remove_rows():
+    X, y = make_data()
+    model = IncrementalOrdinalSVC(algorithm="working_set").fit(X, y)
+    assert not hasattr(model, "remove_rows")
+    with pytest.raises(ValueError, match="no row would be left"):
+        machine().fit(X, y).remove_rows(X, y)
