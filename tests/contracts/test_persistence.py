@@ -106,7 +106,7 @@ CASES = {
     "cost matrix": (fixed(decision=COST), X, CODES, None, X_NEW),
     "cost list": (fixed(decision=COST.tolist()), X, CODES, None, X_NEW),
     "repeated rows": (fixed(), X.round(), CODES, None, X_NEW),
-    "weights": (fixed(), X, CODES, np.arange(24) % 4 + 0.5, X_NEW),
+    "weights": (fixed(), X, CODES, np.arange(24) % 4 + 1.5, X_NEW),
     "column names": (fixed(), FRAME, CODES, None, FRAME[:5]),
     "least squares": (LeastSquaresOrdinalClassifier(), X, CODES, None, X_NEW),
     "least squares, words and weights": (

@@ -407,6 +407,8 @@ class TableModel(ClassifierMixin, BaseEstimator):
         """Become the fitted model of a file."""
         if not isinstance(result, TableResult):
             raise ValueError("the result is not a table model's")
+        if self.classifier is not None and not hasattr(self.classifier, "fit"):
+            raise ValueError("classifier is not an estimator")
         result.check()
         self._keep(result)
 
