@@ -79,8 +79,9 @@ def intervals_page(records: Sequence[Record], experiment: Experiment) -> list[Pa
             "Share of held-out rows inside their interval, and in brackets the mean number of "
             "levels per interval; means over random partitions, stratified by level. Bold or "
             "starred: below the coverage by more than two standard errors of the mean. "
-            "Calibration: probabilities of at most level j, for all rows and j, in ten groups of "
-            "equal size; mean distance of the mean probability from the share that came true."
+            "Calibration is that of the probabilities of at most level j. "
+            "Those of all rows and j are sorted into ten groups of equal size. The figure is the "
+            "mean distance between the mean probability of a group and the share that came true."
         )
         columns = ["data set", "levels", "training rows", "partitions", *heads, "calibration"]
         parts.append(Table(MODELS[model].label, columns, rows, note))

@@ -27,6 +27,7 @@ PUBLIC = {
     "latent_mean_and_variance": lambda model, X, y: model.latent_mean_and_variance(X),
     "log_marginal_likelihood": lambda model, X, y: model.log_marginal_likelihood(),
     "loo_proba": lambda model, X, y: model.loo_proba(),
+    "loo_category_proba": lambda model, X, y: model.loo_category_proba(),
     "predict_interval": lambda model, X, y: model.predict_interval(X),
     "interval_from_proba": lambda model, X, y: model.interval_from_proba([[0.5, 0.5]]),
     "effects": lambda model, X, y: model.effects(X),

@@ -57,6 +57,7 @@ def test_weight_zero_is_no_row(inference, few):
     assert_same_model(zeroed, clone(model).fit(X[weights > 0], y[weights > 0]), X, 1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:EP has no cavity")  # says that the evidence is inexact
 def test_fractional_weights_lie_between(inference, few):
     X, y = few
     weights = np.ones(len(y))

@@ -21,6 +21,7 @@ from ordinalgp.baselines.soft_margin import margins, solve_margins
 from ordinalgp.models.base import Fitted, Signature, learn_further, restore_on_error
 from ordinalgp.models.training_rows import NumberedRows, extended_rows, first_rows
 from ordinalgp.persistence import saved_as
+from ordinalgp.runtime.threads import managed
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.labels import count_levels
 from ordinalgp.validation.options import check_number, check_option, check_whole, fit_generator
@@ -414,6 +415,7 @@ class IncrementalOrdinalSVC(OrdinalSVC):
         return Fitted(signature, grown)
 
     @available_if(lambda self: self.algorithm == "path")
+    @managed
     def remove_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Unlearn rows, the reverse of :meth:`partial_fit`; only with ``algorithm="path"``.
 

@@ -480,7 +480,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
         """Rule in force: ``decision``, else that of the ``classifier``, set before or after."""
         if self.decision is not None:
             return self.decision
-        return (self.classifier_ if self.classifier is None else self.classifier).decision
+        return getattr(self.classifier, "decision", self.classifier_.decision)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the level of each row by the ``decision`` rule.
