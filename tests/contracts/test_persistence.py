@@ -217,7 +217,6 @@ def assert_same_model(left, right, inputs):
 # ---------------------------------------------------------------------------- round trip
 
 
-@pytest.mark.filterwarnings("ignore:EP has no cavity")  # some rows count half
 def test_nothing_changes_on_the_way(tmp_path):
     one, other = tmp_path / "model.ogp", tmp_path / "again.ogp"
     for name, (estimator, inputs, y, weights, new) in CASES.items():
