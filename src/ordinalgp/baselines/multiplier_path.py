@@ -588,7 +588,7 @@ class MultiplierPath:
                 self.f += self.columns.sum(self.input[k[real]], signed)
 
     def _residual(self, names: IntArray) -> FloatArray:
-        """What the sums and margins of the margin set lack."""
+        """Shortfalls of the sums and margins of the margin set."""
         sums = np.bincount(self.side, np.where(self.sign != 0, self.alpha, 0.0), len(self.tau))
         sums -= np.repeat(self.alpha[: self.n_cuts], 2)
         out = np.empty(len(names))

@@ -106,7 +106,7 @@ class Ranking:
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """What draws of the utilities say of the order of n items."""
+    """Order of n items by draws of their utilities."""
 
     best_share: FloatArray
     """share of draws in which each item is the largest"""

@@ -245,7 +245,7 @@ class Neighbours:
 
 
 def interruptions() -> int:
-    """How often threads of this process had to leave a core to others, so far; 0 if unknown."""
+    """Number of times that threads of this process left a core to others; 0 if unknown."""
     return 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
