@@ -1,4 +1,4 @@
-"""Shares of the parts of a fit in its time, by number of rows: a table, and the picture docs/profile.png.
+"""Shares of the parts of a fit in its time, by number of rows: a table, and docs/profile.png.
 
 ``python -m benchmarks.profile`` fits EP to 8 inputs and 4 levels. Processor time of the parts is
 measured around the functions that do the work; a part does not contain the parts inside it.
