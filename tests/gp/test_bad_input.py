@@ -216,6 +216,19 @@ def test_a_failed_fit_leaves_the_old_model_whole():
     assert_array_equal(model.classes_, [0, 1, 2])
 
 
+def test_probabilities_that_are_not_finite_are_an_error(monkeypatch):
+    """300 rows that count 1e9 times each gave NaN, after minutes."""
+    X, y = make_data()
+    model = quick().fit(X, y)
+    before = model.category_proba(X)
+    monkeypatch.setattr(
+        OrdinalGPClassifier, "loo_category_proba", lambda self: np.full((len(y), 3), np.nan)
+    )
+    with pytest.raises(ValueError, match=r"weights up to 2 on .* rows.*divide sampling weights"):
+        model.fit(X, y, sample_weight=np.full(len(y), 2.0))
+    assert_array_equal(model.category_proba(X), before)
+
+
 def test_a_failed_first_fit_leaves_no_model():
     X, y = make_data()
     model = quick()

@@ -615,7 +615,14 @@ class OrdinalClassifier(LevelClassifier):
         except NoLeaveOneOut:
             return
         codes = encode_levels(y, self.categories_).codes
-        self._calibrate_by(proba, codes, check_weights(sample_weight, len(codes)))
+        weights = check_weights(sample_weight, len(codes))
+        if not np.isfinite(proba).all():
+            raise ValueError(
+                f"The fitted probabilities are not finite, with weights up to {weights.max():.2g} "
+                f"on {len(codes)} rows. A weight counts copies of its row: divide sampling "
+                "weights by their mean."
+            )
+        self._calibrate_by(proba, codes, weights)
 
     def _calibrate_by(self, proba: FloatArray, codes: IntArray, weights: FloatArray) -> None:
         """Calibrate intervals by probabilities, (n, r), of rows that had no part in them."""
