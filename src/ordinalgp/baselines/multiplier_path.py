@@ -587,12 +587,15 @@ class MultiplierPath:
                 signed = self.sign[k[real]] * change[real]
                 self.f += self.columns.sum(self.input[k[real]], signed)
 
+    def shortfalls(self) -> FloatArray:
+        """Amount by which the multipliers of each side miss their sum 1 + e_j."""
+        sums = np.bincount(self.side, np.where(self.sign != 0, self.alpha, 0.0), len(self.tau))
+        return np.asarray(1.0 + np.repeat(self.alpha[: self.n_cuts], 2) - sums)
+
     def _residual(self, names: IntArray) -> FloatArray:
         """Shortfalls of the sums and margins of the margin set."""
-        sums = np.bincount(self.side, np.where(self.sign != 0, self.alpha, 0.0), len(self.tau))
-        sums -= np.repeat(self.alpha[: self.n_cuts], 2)
         out = np.empty(len(names))
-        out[names < 0] = 1.0 - sums[-1 - names[names < 0]]
+        out[names < 0] = self.shortfalls()[-1 - names[names < 0]]
         out[names >= 0] = -self.margin_of(names[names >= 0])
         return out
 
@@ -638,7 +641,22 @@ class MultiplierPath:
             if self.state[k] == OPEN:
                 self._enter(k)
         self._correct()
+        self._return_to_bounds()
         self.settle()
+
+    def _return_to_bounds(self) -> None:
+        """Bring multipliers of the margin set that are out of their bounds back to the nearer.
+
+        Multipliers that are known only nearly can leave them when margins and sums are restored.
+        """
+        near = _AT_BOUND * np.where(np.isfinite(self.cap), self.cap, 1.0)
+        low, high = self.alpha < -near, self.alpha > self.cap + near
+        out = np.flatnonzero((low | high) & (self.state == MARGIN)).tolist()
+        for k in out:
+            self._leave(k, OPEN)
+        for k in out:
+            self._drive(k, 1.0 if low[k] else -1.0, 0.0 if low[k] else float(self.cap[k]))
+            self._correct()
 
     # ------------------------------------------------------------------- the solution
 

@@ -10,6 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.baselines.cuts import CutModel, LevelRows
 from ordinalgp.baselines.multiplier_path import MultiplierPath, PathFailure
+from ordinalgp.baselines.soft_margin import margins, solve_margins
+from ordinalgp.core.linalg import pivoted_cholesky
 from ordinalgp.models.training_rows import NumberedRows
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
@@ -18,6 +20,11 @@ _CONVERGED = 1e-8  # violation of the conditions, relative to the latent values
 # Added to the kernel's diagonal, in units of it, where rounding makes the path circle: kernel
 # matrices that are singular to all digits. The violation that is reported has none.
 _NUGGETS = (0.0, 1e-10, 1e-9, 1e-8)
+# Observations from which the batch solution comes first. With fewer the path alone is as fast.
+_BATCH_FROM = 200
+_BATCH_TOL = 1e-11  # of the batch solution
+_AT_BOUND = 1e-6  # share of the cost within which its multipliers are at a bound
+_SUMS_NEAR = 1e-9  # of the multipliers of a side, after the path settled
 _ENOUGH = 1 - 1e-12  # cost of the rows of a level, for margins that are not infinite
 
 
@@ -56,9 +63,16 @@ class PathModel(CutModel):
 
 
 def solve_path(data: LevelRows, cost: float) -> PathModel:
-    """Solve for all rows, one open multiplier after the other."""
+    """Solve for all rows, from the batch solution or one open multiplier after the other."""
     rows = data.rows
     check_cost(cost, rows.codes, rows.counts)
+    if len(rows.codes) >= _BATCH_FROM and len(data.observed) > 1:
+        path = _unsolved(data, cost)
+        try:
+            _begin_at_batch_solution(path, data, cost)
+            return _model(data, cost, path)
+        except (PathFailure, np.linalg.LinAlgError):
+            pass  # the sets of a nearly singular problem are not found this way
     for nugget in _NUGGETS:
         path = _unsolved(data, cost, nugget)
         try:
@@ -68,6 +82,33 @@ def solve_path(data: LevelRows, cost: float) -> PathModel:
         except PathFailure:
             continue
     return _model(data, cost, path)
+
+
+def _begin_at_batch_solution(path: MultiplierPath, data: LevelRows, cost: float) -> None:
+    """Put the multipliers of the interior point method into their sets, and settle them.
+
+    The path then has only those to drive that are in the wrong set: one refit, not fifteen.
+    """
+    rows = data.rows
+    wanted = margins(data.codes, cost * rows.counts, rows.latent, "sum_of_margins")
+    kernel, X = data.kernel, rows.inputs
+    features = pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X), None)
+    found = solve_margins(features.matrix, wanted, tol=_BATCH_TOL)
+    share = found.multipliers / wanted.cost
+    alpha = np.where(share < _AT_BOUND, 0.0, found.multipliers)
+    alpha = np.where(share > 1 - _AT_BOUND, wanted.cost, alpha)
+    side = 2 * wanted.cut + (wanted.sign > 0)
+    inner = (alpha > 0) & (alpha < wanted.cost)
+    if len(np.unique(side[inner])) < 2 * path.n_cuts:
+        raise PathFailure("an edge that no row between its bounds determines")
+    excess = np.bincount(side, found.multipliers, 2 * path.n_cuts)[1::2] - 1.0
+    path.alpha[path.rows[wanted.row, (wanted.sign < 0).astype(int)]] = alpha
+    path.alpha[: path.n_cuts] = np.where(excess > _AT_BOUND, excess, 0.0)
+    own = wanted.sign * (features.matrix @ found.weights)[wanted.input]
+    edges = [np.median(own[inner & (side == g)]) for g in range(2 * path.n_cuts)]
+    path.resume(np.array(edges))
+    if not np.abs(path.shortfalls()).max() <= _SUMS_NEAR:
+        raise PathFailure("sums of multipliers are wrong")
 
 
 def add_rows(
