@@ -121,6 +121,7 @@ tables: $(VENV)/.dev  ## the papers' tables beside ours (resumable); pages in do
 	for name in gpor-table2 gpor-table3 gpor-cells gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
 	    order-table1 order-figure2 collaborative-table1 isbor-table3 isbor-figure2; do \
 	    $(PAPERS) $$name $(PAGES) || exit 1; done
+	$(BIN)/python -m papers.closing
 
 peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[peers]"
