@@ -22,7 +22,7 @@ from papers.statistics import Figure, figure, published, select
 _DECIDED = {"zero_one": "zero_one", "absolute": "absolute_median"}
 _CHANCE = "chance: within two standard errors of the published mean"
 _SINGLE_KERNEL = (
-    "no hyperparameters of the paper's kernel give it; a value per item beside it does, within one sd "
+    "no hyperparameters of the paper's kernel give it; with a value per item it is within one sd "
     "([preferences](../preferences.md))"
 )
 _SWD = (
