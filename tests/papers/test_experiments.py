@@ -17,7 +17,7 @@ from papers.statistics import published
 def test_grids():
     table = EXPERIMENTS["gpor-table2"]
     cells = table.cells()
-    assert len(cells) == len(set(cells)) == 9 * 20 * 3
+    assert len(cells) == len(set(cells)) == 9 * 20 * 6
     some = table.cells(trials=2, models=["ep", "ep-bound"], datasets=["stocks", "diabetes"])
     assert some[0] == Cell("diabetes", 5, 1, "ep")  # in the paper's order
     assert len(some) == 8
