@@ -45,5 +45,19 @@ class ManyRowsSettings:
     """passes that together gain less than ``idle_gain`` are in vain"""
     idle_gain: float = 2e-6
     """nats per row"""
+    block_rows: int = 300
+    """rows of a block, at most, where neighbours predict"""
+    halo_rows: int = 150
+    """rows near a block that inform its sites"""
+    auto_neighbours: int = 150
+    """rows from which a new row is predicted"""
+    subset_steps: int = 40
+    """of the search on a subset, before that on blocks"""
+    block_search_rows: int = 3000
+    """rows of the blocks on which the two starts compete"""
+    trial_steps: int = 6
+    """of each of the two"""
+    block_search_steps: int = 15
+    """of the better one, on the same rows"""
     report_seconds: float = 10.0
     """between reports within a pass"""
