@@ -8,8 +8,11 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.search import objective_named
 from ordinalgp.many_rows import stages
+from ordinalgp.many_rows.approximations import Approximation, asked, check_approximation
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
+from ordinalgp.many_rows.fitting import ManyRowsFit
 from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.many_rows.neighbour_model import NeighbourGP
 from ordinalgp.many_rows.passes import with_rows
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.models import exact
@@ -18,7 +21,7 @@ from ordinalgp.models.monotone import MonotoneGP
 from ordinalgp.models.monotone_steps import check_monotone, directions
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.validation.options import check_option, check_whole
+from ordinalgp.validation.options import check_option
 
 _MONOTONE = ("monotone_evidence_", "free_log_marginal_likelihood_value_")
 
@@ -186,7 +189,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
         likelihood: Any = "probit",
         inference: str = "ep",
         objective: str = "evidence",
+        approximation: str = "auto",
         inducing: Any = "auto",
+        neighbours: Any = "auto",
         categories: Any = None,
         decision: Any = "mode",
         hyperprior: Any = None,
@@ -205,7 +210,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self.likelihood = likelihood
         self.inference = inference
         self.objective = objective
+        self.approximation = approximation
         self.inducing = inducing
+        self.neighbours = neighbours
         self.categories = categories
         self.decision = decision
         self.hyperprior = hyperprior
@@ -238,15 +245,12 @@ class OrdinalGPClassifier(OrdinalClassifier):
                 "objective='bound' is defined for EP, but inference='laplace' was given. "
                 "Use inference='ep' or objective='evidence'."
             )
-        if isinstance(self.inducing, str):
-            check_option("inducing", self.inducing, ("auto",))
-        elif self.inducing is not None and np.ndim(self.inducing) == 0:
-            check_whole("inducing", self.inducing, least=1)
-        given = self.inducing is not None and not isinstance(self.inducing, str)
-        if given and self.objective == "bound":
+        choice = self.approximation, self.inducing, self.neighbours
+        check_approximation(*choice)
+        if self.objective == "bound" and asked(*choice) & {"inducing", "neighbours"}:
             raise ValueError(
-                "objective='bound' is defined for the exact model, but inducing points were asked "
-                "for. Use objective='evidence' or inducing=None."
+                "objective='bound' is defined for the exact model, but another approximation was "
+                "asked for. Use objective='evidence' or approximation='exact'."
             )
 
     def _options(self) -> exact.GPOptions:
@@ -257,11 +261,11 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return options if self._start is None else options.near(self._start)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
-        points = stages.requested_points(self.inducing, X, self.many_rows_settings)
-        if points is not None:
-            self._check_exact("Use inducing=None, or fit a sample of at most 2,000 rows.")
-            stages.check_threshold_model(self.likelihood)
-            return self._learn_from_many_rows(X, y, sample_weight, classes, points)
+        choice = self.approximation, self.inducing, self.neighbours
+        wanted = Approximation.requested(*choice, X, self.many_rows_settings)
+        if wanted.name != "exact":
+            self._check_exact("Use approximation='exact', or fit at most 2,000 rows.")
+            return self._learn_from_many_rows(X, y, sample_weight, classes, wanted)
         X, levels, weights = self._check_rows(X, y, sample_weight, classes)
         signature, options = self._signature(levels), self._options()
         signs = directions(self.monotone, signature.n_features, signature.feature_names.tolist())
@@ -274,12 +278,12 @@ class OrdinalGPClassifier(OrdinalClassifier):
         """Raise where monotone columns meet a model that is not exact."""
         if self.monotone is not None:
             raise ValueError(
-                "monotone needs the exact model of all rows, but inducing points were chosen. "
+                "monotone needs the exact model of all rows, but an approximation was chosen. "
                 f"{advice}"
             )
 
     def _learn_from_many_rows(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any, points: Any
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, wanted: Approximation
     ) -> Fitted:
         settings = self.many_rows_settings
         rows: Any = stages.remote_rows(X, y, sample_weight, self.categories, self.n_jobs)
@@ -294,8 +298,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")
         params = {k: v for k, v in self.get_params().items() if k not in changeable}
         size, options = (signature.n_features, len(signature.categories)), self._options()
-        auto = isinstance(self.inducing, str)
-        fit = stages.Stages(rows, *size, points, auto, options, settings, self.checkpoint, params)
+        fit = ManyRowsFit(rows, *size, wanted, options, settings, self.checkpoint, params)
         return Fitted(signature, fit.fit())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -334,7 +337,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         points = InducedGP.from_exact(model) if isinstance(model, exact.ExactGP) else model
         return Fitted(self._later_signature(codes, weights), with_rows(points, rows))
 
-    def _publish(self, model: exact.ExactGP | InducedGP) -> None:
+    def _publish(self, model: exact.ExactGP | InducedGP | NeighbourGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         self.thresholds_, self.noise_ = model.likelihood.thresholds, model.likelihood.noise
         self.log_marginal_likelihood_value_ = model.summary.value
@@ -345,8 +348,11 @@ class OrdinalGPClassifier(OrdinalClassifier):
         if isinstance(model, MonotoneGP):
             self.monotone_evidence_ = model.agreement
             self.free_log_marginal_likelihood_value_ = model.free_value
+        self.approximation_ = "exact"
         if isinstance(model, InducedGP):
-            self.inducing_points_ = model.task.Z
+            self.approximation_, self.inducing_points_ = "inducing", model.task.Z
+        elif isinstance(model, NeighbourGP):
+            self.approximation_ = "neighbours"
 
     # ------------------------------------------------------------------------ evidence
 

@@ -2,7 +2,7 @@
 
 1. Exact EP (or Laplace) on a subset searches the hyperparameters, from two starts.
 2. The evidence of a few blocks, each given its halo, decides between the two and is climbed on.
-3. The evidence of many blocks is climbed for a few steps; up to 20,000 rows that of all.
+3. The evidence of more blocks is climbed for a few steps.
 4. Inference in every block gives the sites of all rows.
 """
 
@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Moments
+from ordinalgp.core.hyperprior import HyperPrior
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Task, perturbed
 from ordinalgp.many_rows.block_evidence import BlockEvidence, on_all_rows, on_blocks
@@ -27,6 +28,7 @@ from ordinalgp.many_rows.neighbour_model import NeighbourGP
 from ordinalgp.many_rows.noise_by_region import NoiseByRegion
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
+from ordinalgp.models.default_kernel import rough_kernel
 from ordinalgp.models.exact import GPOptions, SearchSummary
 from ordinalgp.models.training_rows import MergedRows, merge_rows
 from ordinalgp.runtime.warning import warn_user
@@ -92,9 +94,13 @@ class NeighbourStages:
         return model
 
     def _starting_task(self, every: Chunk, rng: Any) -> Task:
-        few = ArrayRows(every).sample(self.settings.subset_rows, rng)
+        """A subset's task at the start, with a kernel of rough functions if none was given."""
+        few, options = ArrayRows(every).sample(self.settings.subset_rows, rng), self.options
         X = np.asarray(few.X, dtype=float)
-        return self.options.starting_task(X, few.codes, few.counts, self.n_levels)[0]
+        if options.kernel is None:
+            prior = options.hyperprior or HyperPrior(self.settings.length_scale_sd)
+            options = replace(options, kernel=rough_kernel(X), hyperprior=prior)
+        return options.starting_task(X, few.codes, few.counts, self.n_levels)[0]
 
     def _cut(self, merged: MergedRows, weights: FloatArray) -> BlockedRows:
         return BlockedRows.cut(merged, weights, self.settings.block_rows)
@@ -123,15 +129,14 @@ class NeighbourStages:
         task = self._climbed(trials[0], limits.block_search_steps).task
         weights = feature_weights(task.kernel, start.X)
         rows = self._cut(merged, weights)
-        every = on_all_rows(task, rows, limits.halo_rows, jobs)
-        last = self._climbed(every, limits.refine_steps)
+        many = on_blocks(task, rows, limits.halo_rows, limits.refine_rows, jobs)
+        last = self._climbed(many, limits.refine_steps)
         return Found(last.task, weights, last.path)
 
     def _on_subset(self, start: Task) -> list[Task]:
         """The subset's task at its best hyperparameters, from two starts or more."""
         search, steps = self.options.search, self.options.steps
-        default = self.options.kernel is None
-        starts = search.starts(start, default=default, towards=self.options.towards)
+        starts = search.starts(start, default=False, towards=self.options.towards)
         if steps >= _COLD:
             starts.append(_rougher(start, starts[0]))
         steps = min(steps, self.settings.subset_steps)
@@ -161,11 +166,10 @@ class NeighbourStages:
                 ConvergenceWarning,
             )
         noise = learned_noise(like.likelihood, rows, columns, self.neighbours)
-        path = found.path
-        if not len(path):
-            every = on_all_rows(like, rows, limits.halo_rows, search.n_jobs)
-            path = np.array([every.evaluate(every.theta).value])
-        summary = SearchSummary(float(np.max(path)), path, not moving, 1)
+        every = on_all_rows(like, rows, limits.halo_rows, search.n_jobs)
+        value = every.evaluate(every.theta).value
+        path = found.path if len(found.path) else np.array([value])
+        summary = SearchSummary(value, path, not moving, 1)
         sizes = self.neighbours, limits.halo_rows
         return NeighbourGP(like, rows, columns, *sizes, noise, summary)
 

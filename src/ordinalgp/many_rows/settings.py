@@ -59,5 +59,9 @@ class ManyRowsSettings:
     """of each of the two"""
     block_search_steps: int = 15
     """of the better one, on the same rows"""
+    refine_rows: int = 8000
+    """rows of the blocks on which ``refine_steps`` follow"""
+    length_scale_sd: float = 1.0
+    """deviation of the hyperprior on log length scales of the default kernel"""
     report_seconds: float = 10.0
     """between reports within a pass"""

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _num_samples
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
@@ -31,31 +30,6 @@ from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.exact import GPOptions, SearchSummary
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import fit_generator
-
-
-def requested_points(inducing: Any, X: Any, settings: ManyRowsSettings) -> Any:
-    """Number or array of inducing points for the rows ``X``, or None for the exact model."""
-    chunks = callable(X) or is_dask(X)
-    if inducing is None:
-        if chunks:
-            what = "a dask array" if is_dask(X) else "a factory of chunks"
-            raise ValueError(
-                "inducing=None fits the exact model, which needs all rows at once, but X is "
-                f"{what}. Use inducing='auto' or a number."
-            )
-        return None
-    if isinstance(inducing, str):
-        many = chunks or _num_samples(X) > settings.exact_rows
-        return settings.auto_points if many else None
-    if np.ndim(inducing) == 0:
-        return int(inducing)
-    Z = np.asarray(inducing, dtype=float)
-    if Z.ndim != 2 or len(Z) == 0 or not np.all(np.isfinite(Z)):
-        raise ValueError(
-            f"inducing must be a finite array of shape (m, n_features), but has shape "
-            f"{Z.shape} or holds NaN or infinity."
-        )
-    return np.unique(Z, axis=0)
 
 
 def check_threshold_model(likelihood: Any) -> None:
