@@ -38,11 +38,13 @@ def test_every_row_is_in_one_block_of_at_most_so_many(name, size):
     blocks.check()
     assert_array_equal(np.sort(order), np.arange(len(X)))
     sizes = np.diff(blocks.starts)
-    assert sizes.min() >= 1 and sizes.max() <= size
+    assert sizes.min() >= 1
+    assert sizes.max() <= size
     assert blocks.n_rows == len(X)
     for block in range(len(blocks)):
         Z = np.clip(X[order[blocks.rows(block)]], -1e140, 1e140)
-        assert np.all(blocks.boxes[0, block] <= Z) and np.all(Z <= blocks.boxes[1, block])
+        assert np.all(blocks.boxes[0, block] <= Z)
+        assert np.all(blocks.boxes[1, block] >= Z)
 
 
 @pytest.mark.parametrize("name", ["clouds", "two values"])
@@ -62,7 +64,8 @@ def test_near_rows_are_those_of_a_tree_of_all_rows():
     nearest = cKDTree(X * weights).query(new * weights, k=50)[1]
     for row, truth in zip(new, nearest, strict=True):
         near = blocks.nearest(X, row[None], 50)
-        assert len(near) == 50 and np.all(np.diff(near) > 0)
+        assert len(near) == 50
+        assert np.all(np.diff(near) > 0)
         found.append(np.isin(truth, near).mean())
     assert np.mean(found) > 0.98
 
@@ -100,7 +103,8 @@ def test_weights_are_how_fast_the_prior_function_changes():
     noisy = feature_weights(RBF([100.0, 300.0, 1.0]) + WhiteKernel(0.5), X)
     assert_allclose(noisy, smooth, rtol=1e-6)
     both = feature_weights(Matern([0.1, 1.0, 1.0], nu=0.5) + 9.0 * Additive([30.0, 1.0, 1.0]), X)
-    assert both[0] > 0 and both[1] > 0
+    assert both[0] > 0
+    assert both[1] > 0
     assert_allclose(feature_weights(WhiteKernel(), X)[:2], [1 / 0.3, 1 / 0.6], rtol=0.1)
 
 

@@ -11,6 +11,7 @@ from ordinalgp.many_rows import stages
 from ordinalgp.many_rows.approximations import Approximation, asked, check_approximation
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.fitting import ManyRowsFit
+from ordinalgp.many_rows.further_rows import with_further_rows
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.neighbour_model import NeighbourGP
 from ordinalgp.many_rows.passes import with_rows
@@ -329,13 +330,14 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        self._check_exact("Later calls of partial_fit choose them: fit all rows at once.")
+        self._check_exact("Later calls of partial_fit choose one: fit all rows at once.")
+        model, found = self._result.model, self._check_later_rows(X, y, sample_weight)
+        signature = self._later_signature(*found[1:])
+        if isinstance(model, NeighbourGP):
+            return Fitted(signature, with_further_rows(model, Chunk(*found), self.n_jobs))
         stages.check_threshold_model(self.likelihood)
-        X, codes, weights = self._check_later_rows(X, y, sample_weight)
-        rows = ArrayRows(Chunk(X, codes, weights))
-        model = self._result.model
         points = InducedGP.from_exact(model) if isinstance(model, exact.ExactGP) else model
-        return Fitted(self._later_signature(codes, weights), with_rows(points, rows))
+        return Fitted(signature, with_rows(points, ArrayRows(Chunk(*found))))
 
     def _publish(self, model: exact.ExactGP | InducedGP | NeighbourGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood

@@ -16,9 +16,8 @@ from joblib import delayed
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.many_rows.blocked_rows import BlockedRows, LocalRows
 from ordinalgp.many_rows.chunks import workers
-from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore
-from ordinalgp.runtime.progress import Progress, Report
+from ordinalgp.runtime.progress import Progress, Report, silent
 
 SITE_COLUMNS = 4
 """precision and shift of the site; mean and variance of the latent value without the row"""
@@ -41,9 +40,10 @@ class BlockInference:
     rows: BlockedRows
     like: Any
     """task with the hyperparameters and the limits"""
-    settings: ManyRowsSettings
-    n_jobs: int | None
-    report: Report
+    halo: int
+    """inputs beside those of a block"""
+    n_jobs: int | None = None
+    report: Report = silent
     with_dask: bool = False
 
     def run(
@@ -80,7 +80,7 @@ class BlockInference:
     def job(self, block: int) -> tuple[LocalRows, int]:
         """The rows of a block and its halo, and the number of its own observations."""
         others = np.arange(len(self.rows.blocks)) != block
-        halo = self.rows.near(block, self.settings.halo_rows, others)
+        halo = self.rows.near(block, self.halo, others)
         inputs = np.concatenate([self.rows.blocks.rows(block), halo])
         own = self.rows.observations(block)
         return self.rows.take(inputs), own.stop - own.start

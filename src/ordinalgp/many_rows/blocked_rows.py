@@ -77,6 +77,14 @@ class BlockedRows:
         X = np.asarray(self.X[inputs], dtype=float)
         return LocalRows(X, latent, self.codes[at], self.counts[at])
 
+    def alone(self, block: int) -> "BlockedRows":
+        """The rows of a block; the index leads from its observations to themselves."""
+        first, last = self.blocks.starts[block : block + 2]
+        own = self.observations(block)
+        index = RowIndex(np.arange(own.stop - own.start), self.X[:0])
+        observed = self.latent[own] - first, self.codes[own], self.counts[own]
+        return BlockedRows(self.X[first:last], *observed, index, self.blocks.alone(block))
+
     def near(self, block: int, n: int, allowed: Any) -> IntArray:
         """The ``n`` inputs nearest to a block, in other blocks that are ``allowed``."""
         return self.blocks.nearest(self.X, self.X[self.blocks.rows(block)], n, allowed)

@@ -71,6 +71,8 @@ class Blocks:
     """the two parts of each cut: another cut, or -1 - j for block j"""
     boxes: Annotated[FloatArray, Axes("two blocks d", *FINITE)]
     """lowest and highest coordinates in each block"""
+    size: Annotated[int, Axes(low=1)]
+    """most rows of a block when rows are cut"""
 
     @classmethod
     def cut(cls, X: FloatArray, weights: FloatArray, size: int) -> tuple[Self, IntArray]:
@@ -82,7 +84,35 @@ class Blocks:
         boxes = np.array([[f(Z[rows], axis=0) for rows in tree.blocks] for f in (np.min, np.max)])
         parts = np.array(tree.parts, dtype=np.intp).reshape(-1, 2)
         axes, values = np.array(tree.axes, dtype=np.intp), np.array(tree.values, dtype=float)
-        return cls(weights, starts, axes, values, parts, boxes), order
+        return cls(weights, starts, axes, values, parts, boxes, size), order
+
+    def grafted(self, parts: Sequence["Blocks"]) -> "Blocks":
+        """The tree with blocks of its own, ``parts[j]``, in the place of each block j."""
+        first = np.cumsum([0, *(len(part) for part in parts)])
+        cuts = len(self.axes) + np.cumsum([0, *(len(part.axes) for part in parts)])
+        roots = np.where(np.diff(cuts) > 0, cuts[:-1], -1 - first[:-1])
+        own = np.where(self.parts < 0, roots[-1 - np.minimum(self.parts, -1)], self.parts)
+        moved = [
+            np.where(part.parts < 0, part.parts - block, part.parts + cut)
+            for part, block, cut in zip(parts, first, cuts, strict=False)
+        ]
+        starts = np.cumsum([0, *np.concatenate([np.diff(part.starts) for part in parts])])
+        return Blocks(
+            self.weights,
+            starts,
+            np.concatenate([self.axes, *(part.axes for part in parts)]),
+            np.concatenate([self.values, *(part.values for part in parts)]),
+            np.concatenate([own, *moved]),
+            np.concatenate([part.boxes for part in parts], axis=1),
+            self.size,
+        )
+
+    def alone(self, block: int) -> "Blocks":
+        """A tree of one of the blocks."""
+        none, n = np.empty(0, dtype=np.intp), self.starts[block + 1] - self.starts[block]
+        box = self.boxes[:, block : block + 1]
+        parts = np.array([0, n]), none, np.empty(0), none.reshape(0, 2), box
+        return Blocks(self.weights, *parts, self.size)
 
     def __len__(self) -> int:
         return len(self.starts) - 1

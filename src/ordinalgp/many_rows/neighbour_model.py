@@ -14,9 +14,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray, Tagged
-from ordinalgp.core.gaussian import Moments, Posterior, Prior, Sites, condition
+from ordinalgp.core.gaussian import Moments, Prior, Sites, condition
 from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
+from ordinalgp.core.likelihoods import OrdinalProbit
+from ordinalgp.core.linalg import symmetric_root
+from ordinalgp.core.observation_space import predict_once
 from ordinalgp.core.projections import Identity
 from ordinalgp.core.search import ObjectiveName
 from ordinalgp.many_rows.block_evidence import BlockEvidence, on_all_rows
@@ -105,11 +108,10 @@ class NeighbourGP(LatentModel):
                 n = round(share * self.neighbours)
                 yield group, blocks.nearest(self.rows.X, X[group], n)
 
-    def _posterior(self, near: IntArray) -> Posterior:
-        """The posterior given the sites of some inputs."""
-        K = kernel_matrix(self.kernel, self._inputs(near))
+    def _prior_and_sites(self, near: IntArray) -> tuple[FloatArray, Sites]:
+        """Prior covariance and sites of some inputs."""
         sites = Sites(self._sites.tau[near], self._sites.nu[near])
-        return condition(Prior(K, Identity(len(near)), np.ones(len(near))), sites)
+        return kernel_matrix(self.kernel, self._inputs(near)), sites
 
     def _inputs(self, near: IntArray) -> FloatArray:
         return np.asarray(self.rows.X[near], dtype=float)
@@ -126,7 +128,8 @@ class NeighbourGP(LatentModel):
         found = np.zeros((3, len(X)))
         for group, near in self._groups(X) if len(X) else ():
             rows = X[group]
-            at = self._posterior(near).predict(self._cross(rows, near), self.kernel.diag(rows))
+            K, sites = self._prior_and_sites(near)
+            at = predict_once(K, sites, self._cross(rows, near), self.kernel.diag(rows))
             found[:2, group] = at.mean, at.var
             if self.noise is not None:
                 found[2, group] = self._log_scales(rows, near)
@@ -170,16 +173,23 @@ class NeighbourGP(LatentModel):
 
     def joint(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Joint posterior of new rows; those of different groups count as independent."""
-        covariance = np.zeros((len(X), len(X)))
-        mean = np.zeros(len(X))
-        for group, near in self._groups(X):
-            rows = X[group]
-            posterior, cross = self._posterior(near), self._cross(rows, near)
-            covariance[np.ix_(group, group)] = posterior.predict_covariance(
-                cross, self.kernel(rows)
-            )
+        mean, covariance = np.zeros(len(X)), np.zeros((len(X), len(X)))
+        for group, near in self._groups(X) if len(X) else ():
+            rows, (K, sites) = X[group], self._prior_and_sites(near)
+            posterior = condition(Prior(K, Identity(len(near)), np.ones(len(near))), sites)
+            cross = self._cross(rows, near)
+            among = np.ix_(group, group)
             mean[group] = cross @ posterior.weights
+            covariance[among] = posterior.predict_covariance(cross, self.kernel(rows))
         return mean, (covariance + covariance.T) / 2
+
+    def probability_draws(self, X: FloatArray, n: int, rng: Any) -> FloatArray:
+        """Probabilities of the levels under ``n`` draws of the latent function, (n, rows, r)."""
+        if self.noise is None:
+            return super().probability_draws(X, n, rng)
+        at, log_scales = self._predict(X)
+        moves = rng.standard_normal((n, len(X))) @ symmetric_root(self.joint(X)[1])
+        return self.noise.draws(self.likelihood, at.mean, moves, log_scales, rng)
 
     def left_out(self) -> Moments:
         """Latent moments of each observation without one copy of itself."""
@@ -220,6 +230,16 @@ class NeighbourGP(LatentModel):
             raise ValueError("the likelihood and the levels disagree")
         found = self.latent(np.asarray(self.rows.X[:1], dtype=float))
         check_finite(found.mean, found.var, self.probabilities(self._inputs(np.arange(1))))
+
+
+def learned_noise(
+    likelihood: Any, rows: BlockedRows, columns: FloatArray, neighbours: int
+) -> NoiseByRegion | None:
+    """What leave-one-out predictions tell of the noise, if there are more rows than neighbours."""
+    if not isinstance(likelihood, OrdinalProbit) or len(rows.X) <= neighbours:
+        return None
+    left = Moments(columns[:, 2], columns[:, 3])
+    return NoiseByRegion.learn(likelihood, left, rows.codes, rows.counts)
 
 
 def _parts(cell: IntArray, X: FloatArray, weights: FloatArray) -> Iterator[IntArray]:

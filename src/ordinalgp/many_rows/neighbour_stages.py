@@ -14,9 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.hyperprior import HyperPrior
-from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.search import Task, perturbed
 from ordinalgp.many_rows.block_evidence import BlockEvidence, on_all_rows, on_blocks
 from ordinalgp.many_rows.block_sites import BlockInference
@@ -24,8 +22,7 @@ from ordinalgp.many_rows.blocked_rows import BlockedRows
 from ordinalgp.many_rows.blocks import feature_weights
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.dask_rows import DaskRows
-from ordinalgp.many_rows.neighbour_model import NeighbourGP
-from ordinalgp.many_rows.noise_by_region import NoiseByRegion
+from ordinalgp.many_rows.neighbour_model import NeighbourGP, learned_noise
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.default_kernel import rough_kernel
@@ -157,7 +154,7 @@ class NeighbourStages:
         search, limits = self.options.search, self.settings
         like = BlockEvidence.like(found.task)
         remote = isinstance(self.rows, DaskRows)
-        work = BlockInference(rows, like, limits, search.n_jobs, search.report, remote)
+        work = BlockInference(rows, like, limits.halo_rows, search.n_jobs, search.report, remote)
         columns, moving = work.run(store, saved, _notes(found))
         if moving:
             warn_user(
@@ -186,16 +183,6 @@ def _rougher(task: Task, theta: FloatArray) -> FloatArray:
     if np.array_equal(found, theta):
         return perturbed(task, theta, np.random.RandomState(0))
     return np.asarray(np.clip(found, *task.bounds.T))
-
-
-def learned_noise(
-    likelihood: Any, rows: BlockedRows, columns: FloatArray, neighbours: int
-) -> NoiseByRegion | None:
-    """What leave-one-out predictions tell of the noise, if there are more rows than neighbours."""
-    if not isinstance(likelihood, OrdinalProbit) or len(rows.X) <= neighbours:
-        return None
-    left = Moments(columns[:, 2], columns[:, 3])
-    return NoiseByRegion.learn(likelihood, left, rows.codes, rows.counts)
 
 
 def _notes(found: Found) -> dict[str, Any]:

@@ -12,11 +12,11 @@ that has the curvature of ``PRIOR_ROWS`` rows.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import stdtr
+from scipy.special import ndtr, stdtr
 from scipy.stats import t
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
@@ -82,6 +82,26 @@ class NoiseByRegion:
         levels, scales = np.tile(np.arange(r), m), np.repeat(log_scales, r)
         found = np.exp(log_probability(likelihood, each, levels, scales, self.dof)).reshape(m, r)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def draws(
+        self,
+        likelihood: Thresholds,
+        mean: FloatArray,
+        moves: FloatArray,
+        log_scales: FloatArray,
+        rng: Any,
+    ) -> FloatArray:
+        """Probabilities of the levels under draws of the latent function, (n, m, r).
+
+        ``moves`` are draws of its difference to the mean, (n, m). Student's t is a normal
+        distribution whose precision was drawn from a gamma distribution.
+        """
+        precision = rng.gamma(self.dof / 2, 2 / self.dof, size=moves.shape)
+        scale = np.exp(log_scales) / np.sqrt(precision)
+        f, sd = mean + scale * moves, scale * likelihood.noise
+        below = ndtr((likelihood.thresholds - f[..., None]) / sd[..., None])
+        ends = np.zeros((*f.shape, 1)), np.ones((*f.shape, 1))
+        return np.diff(np.concatenate([ends[0], below, ends[1]], axis=-1), axis=-1)
 
 
 def log_probability(
