@@ -163,7 +163,9 @@ def _look_up(pairs: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
 
 
 def _check_pairs(pairs: NDArray[Any], n_items: int) -> NDArray[np.intp]:
-    whole = pairs.dtype.kind in "iu" or (pairs.dtype.kind == "f" and np.all(pairs == np.floor(pairs)))
+    whole = pairs.dtype.kind in "iu" or (
+        pairs.dtype.kind == "f" and np.all(pairs == np.floor(pairs))
+    )
     if not whole:
         raise ValueError(
             f"comparisons must be whole numbers, rows of X, but has dtype {pairs.dtype} and begins "

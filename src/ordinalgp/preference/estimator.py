@@ -52,6 +52,7 @@ from ordinalgp.preference.symmetric_thresholds import (
     SymmetricThresholds,
     last_parameter_sd,
 )
+from ordinalgp.preference.vote_search import has_many_votes, search_votes
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.runtime.threads import manage
 from ordinalgp.validation.labels import class_positions, label_values, levels_agree
@@ -75,6 +76,7 @@ _OWN_STARTS = (0.4, 0.05), (0.04, _START_NOISE)
 _OWN_BOUNDS = (1e-6, 1e4)
 _MOST_DENSE = {True: 300, False: 2000}
 """items, by whether they have names in place of features, for which linear algebra is dense"""
+_MANY_PER_ITEM = 50  # comparisons that leave little for sparse linear algebra to gain
 
 
 @saved_as("result.preference")
@@ -155,7 +157,7 @@ class PreferenceGP(BaseEstimator):
         features it learns hyperparameters from the 1,000 items with the most comparisons among
         each other, and represents the function of the features by up to 300 items. It needs
         ``inference="ep"``. "auto" is "sparse" above 300 items without features, and above 2,000
-        with features.
+        with features or with 50 comparisons per item.
     n_jobs : int, default=None
         Number of restarts run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
@@ -304,7 +306,8 @@ class PreferenceGP(BaseEstimator):
             outcome = encode_outcomes(outcomes, self.levels, len(pairs), sample_weight)
             swapped = self.position_bias == "none"
             observed = merge_comparisons(pairs, outcome, len(items), swapped=swapped)
-            learn = self._learn_sparse if self._sparse(len(items)) else self._learn
+            sparse = self._sparse(len(items), float(np.sum(observed.counts)))
+            learn = self._learn_sparse if sparse else self._learn
             self._keep(learn(items, kernel, observed))
         return self
 
@@ -355,11 +358,13 @@ class PreferenceGP(BaseEstimator):
         """Whether the function of the features is the default one."""
         return self.kernel in (None, "features")
 
-    def _sparse(self, n_items: int) -> bool:
-        """Whether linear algebra is sparse for so many items."""
+    def _sparse(self, n_items: int, n_comparisons: float) -> bool:
+        """Whether linear algebra is sparse for so many items and comparisons."""
         if self.solver != "auto":
             return self.solver == "sparse"
-        return self.inference == "ep" and n_items > _MOST_DENSE[self._named]
+        many = n_comparisons >= _MANY_PER_ITEM * n_items  # which join nearly all items
+        most = _MOST_DENSE[self._named and not many]
+        return self.inference == "ep" and n_items > most
 
     def _check_parameters(self) -> None:
         check_search(self, words=("features", "independent"))
@@ -424,6 +429,10 @@ class PreferenceGP(BaseEstimator):
         check_memory(len(items))
         task = self._starting_task(items, kernel, observed)
         options = SearchOptions.of(self, reporter(self.verbose))
+        one_search = self.optimizer == "fmin_l_bfgs_b" and self.n_restarts_optimizer == 0
+        if one_search and has_many_votes(task):
+            first = search_votes(task, options.report)
+            return options.search_evidence(task, [task.theta], first=first)
         return options.maximise(task, default=self._default)
 
     def _learn_sparse(
