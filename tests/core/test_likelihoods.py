@@ -32,8 +32,9 @@ def implementations():
             continue
         for cls in vars(importlib.import_module(module.name)).values():
             is_one = inspect.isclass(cls) and hasattr(cls, "log_expectation")
-            smooths = getattr(cls, "of_points_only", False)  # at the mode alone: tests of their own
-            if is_one and not (inspect.isabstract(cls) or smooths or getattr(cls, "_is_protocol", 0)):
+            if getattr(cls, "of_points_only", False):  # without expectations: tests of their own
+                continue
+            if is_one and not inspect.isabstract(cls) and not getattr(cls, "_is_protocol", False):
                 found[cls.__name__] = cls
     return found
 

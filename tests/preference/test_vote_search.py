@@ -52,7 +52,7 @@ def test_the_maximum_is_that_of_the_general_search(levels, inference, position_b
 def test_counted_evidence_and_gradient_are_those_of_single_comparisons():
     model = fit(*votes(), 3, inference="laplace", position_bias="learned")
     task = model._result.model.task
-    theta = task.theta + [0.2, -0.1, 0.3]
+    theta = task.theta + np.array([0.2, -0.1, 0.3])
     single, together = task.evaluate(theta), counted(task).evaluate(theta)
     assert_allclose(together.value, single.value, rtol=1e-12)
     assert_allclose(together.gradient, single.gradient, rtol=1e-6, atol=1e-7)

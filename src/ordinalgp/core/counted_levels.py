@@ -169,8 +169,8 @@ class _Levels:
         self, probit: OrdinalProbit, z: FloatArray, hard: BoolArray, used: BoolArray
     ) -> None:
         """Fill in what differences are not exact for, in place."""
-        parts = (self.log_mass, self.mean, self.var, self.third, self.information)
-        parts += (self.lo, self.hi, self.below, self.above)
+        parts = [self.log_mass, self.mean, self.var, self.third, self.information]
+        parts += [self.lo, self.hi, self.below, self.above]
         level, row = np.nonzero(hard & used)
         if len(level) == 0:
             return
@@ -178,8 +178,8 @@ class _Levels:
         lower, upper = np.concatenate([-end, z]), np.concatenate([z, end])
         width = np.concatenate([[np.inf], probit.gaps / probit.noise, [np.inf]])
         cut = cut_normal(lower[level, row], upper[level, row], width[level])
-        exact = (cut.log_mass, cut.mean, cut.var, cut.third, cut.information)
-        exact += (cut.lo_density, cut.hi_density, cut.below, cut.above)
+        exact = [cut.log_mass, cut.mean, cut.var, cut.third, cut.information]
+        exact += [cut.lo_density, cut.hi_density, cut.below, cut.above]
         for part, values in zip(parts, exact, strict=True):
             part[level, row] = values
 

@@ -51,8 +51,9 @@ SEARCH_TOL: dict[ObjectiveName, float] = {"ep evidence": 1e-5, "laplace evidence
 # whose slopes are right to 1e-3, L-BFGS-B took fewer.
 _FEW_PARAMETERS = 30
 # Of BFGS with a known metric: the relative gain that its next step must promise, which its own
-# model predicts well, the longest step, most hyperparameters being logarithms, and the most halvings.
-_PREDICTED_GAIN, _LONGEST_STEP, _MOST_HALVINGS = 1e-9, 1.5, 12
+# model predicts well, the longest step, most hyperparameters being logarithms, and the most times
+# that a step is shortened.
+_PREDICTED_GAIN, _LONGEST_STEP, _MOST_SHORTENED = 1e-9, 1.5, 12
 # Nats per observation by which Laplace's evidence may exceed EP's at its maximum. Above, the
 # maximum is false: at small noise the mode lies where the likelihood is flat, and the curvature
 # there misses how soon it ends. docs/results.md names the data that chose the number.
@@ -436,7 +437,7 @@ def _shortened(
     """The first of ever shorter steps that lowers the loss; None if none does."""
     value, slope = here
     length = 1.0
-    for _ in range(_MOST_HALVINGS):
+    for _ in range(_MOST_SHORTENED):
         new = np.clip(theta + length * move, *bounds)
         new_value, new_slope = ascent(new)
         expected = float(slope @ (new - theta))

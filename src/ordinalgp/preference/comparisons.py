@@ -289,7 +289,7 @@ def _count(
         keys, weights = keys[weights > 0], weights[weights > 0]
     size = int(np.prod(shape, dtype=object))
     if size <= _TABLE_PER_ROW * len(keys) + _SMALL_TABLE:
-        total = np.bincount(keys, weights, size)
+        total = np.bincount(keys, weights, size).astype(float, copy=False)
         distinct = np.flatnonzero(total)
         counts = total[distinct]
     else:

@@ -76,8 +76,8 @@ def counted(task: Task) -> Task:
     pairs, where = task.projection.distinct
     which = np.arange(len(task.y)) if where is None else where
     m, r = pairs.shape[0], task.likelihood.n_levels
-    outcomes = np.bincount(task.y * m + which, task.counts, r * m).reshape(r, m)
-    likelihood = CountedComparisons(task.likelihood, outcomes)
+    outcomes = np.bincount(task.y * m + which, task.counts, r * m).astype(float, copy=False)
+    likelihood = CountedComparisons(task.likelihood, outcomes.reshape(r, m))
     changed: dict[str, Any] = {"projection": pairs, "y": np.arange(m), "counts": np.ones(m)}
     return replace(task, likelihood=likelihood, objective="laplace evidence", **changed)
 
