@@ -1,7 +1,7 @@
 """Comparisons as users give them: checked, coded, and merged into counts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -41,6 +41,14 @@ class Outcomes:
 
 
 @dataclass(frozen=True, eq=False)
+class Judges:
+    """Names of judges, and the judge of each comparison."""
+
+    names: NDArray[Any]
+    by: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Observations:
     """Distinct observations of linear combinations of items, with their counts."""
 
@@ -48,6 +56,10 @@ class Observations:
     projection: Projection
     codes: IntArray
     counts: FloatArray
+    judges: NDArray[Any] | None = None
+    """names of all judges; None: comparisons have no judges"""
+    by: IntArray | None = None
+    """judge of each"""
 
     @property
     def level_counts(self) -> FloatArray:
@@ -244,19 +256,44 @@ def check_relations(A: Any, n_items: int) -> sparse.csr_array:
     return matrix
 
 
+def encode_judges(judges: Any, n: int) -> Judges | None:
+    """Names of the judges of ``n`` comparisons, and the judge of each; None if there are none."""
+    if judges is None:
+        return None
+    values = label_values(judges, "judges")
+    if len(values) != n:
+        raise ValueError(
+            f"judges must have one entry for each of the {n} comparisons, but has {len(values)}."
+        )
+    names, by = np.unique(values, return_inverse=True)
+    return Judges(names, by.ravel().astype(np.intp))
+
+
 def merge_comparisons(
-    pairs: IntArray, outcomes: Outcomes, n_items: int, *, swapped: bool
+    pairs: IntArray,
+    outcomes: Outcomes,
+    n_items: int,
+    *,
+    swapped: bool,
+    judges: Judges | None = None,
 ) -> Observations:
-    """Merge equal comparisons of items; with ``swapped`` also a pair with itself swapped."""
+    """Merge equal comparisons of items; with ``swapped`` also a pair with itself swapped.
+
+    Those of different judges stay apart.
+    """
     (left, right), codes = pairs.T, outcomes.codes
     if swapped:
         swap = left > right
         left, right = np.minimum(left, right), np.maximum(left, right)
         codes = np.where(swap, len(outcomes.levels) - 1 - codes, codes)
-    shape = n_items, n_items, len(outcomes.levels)
-    (left, right, codes), counts = _count((left, right, codes), shape, outcomes.weights)
+    shape: tuple[int, ...] = n_items, n_items, len(outcomes.levels)
+    columns: tuple[IntArray, ...] = left, right, codes
+    if judges is not None:
+        columns, shape = (*columns, judges.by), (*shape, len(judges.names))
+    (left, right, codes, *by), counts = _count(columns, shape, outcomes.weights)
     _reject_all_ties(outcomes.levels, codes)
-    return Observations(outcomes.levels, Differences(left, right, n_items), codes, counts)
+    found = Observations(outcomes.levels, Differences(left, right, n_items), codes, counts)
+    return found if judges is None else replace(found, judges=judges.names, by=by[0])
 
 
 def merge_relations(

@@ -17,6 +17,8 @@ from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.persistence import saved_as
 
+LEAST_CURVATURE = 1e-2
+"""of an evidence in each parameter, most of them logarithms, where it tells nothing of them"""
 _SLOPE_STEP = 0.02  # of a hyperparameter: slopes carry the tolerance of the inference
 _FLAT = 1e-3  # smallest curvature of a maximum, after scaling to a diagonal of ones
 

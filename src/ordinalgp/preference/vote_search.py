@@ -17,7 +17,7 @@ from ordinalgp.core.likelihoods import Likelihood, OrdinalProbit, Smoothed, Thet
 from ordinalgp.core.posterior import Moments
 from ordinalgp.core.problem import Approximation, Start, match
 from ordinalgp.core.search import SearchResult, Task, climb_by_metric
-from ordinalgp.preference.symmetric_thresholds import SymmetricProbit
+from ordinalgp.preference.symmetric_thresholds import LEAST_CURVATURE, SymmetricProbit
 from ordinalgp.runtime.progress import Report
 
 _FEWEST_PER_ITEM = 20  # comparisons, on average, from which on Laplace's maximum is a good start
@@ -118,6 +118,7 @@ class Mode:
         own, mixed = likelihood.counted.information(self.found.at.mean)
         shared = self.counts.projection.matrix.T @ (J.T @ mixed).T  # type: ignore[attr-defined]
         left = J.T @ own @ J - shared.T @ posterior.covary(shared)
+        left.flat[:: len(left) + 1] += LEAST_CURVATURE
         if not likelihood.each.free_noise:
             return left
         scale = likelihood.each.scale_direction
@@ -125,10 +126,10 @@ class Mode:
         return left + (posterior.weights @ posterior.mean) * np.outer(dual, dual)
 
 
-def search_votes(task: Task, report: Report) -> SearchResult:
+def search_votes(task: Task, report: Report, start: Start | None = None) -> SearchResult:
     """Maximise the evidence of many comparisons from the task's own hyperparameters."""
     counts = counted(task)
-    first = Mode.of(task, counts)
+    first = Mode.of(task, counts, start)
     found = climb_by_metric(counts, task.theta, first.metric(), first.found.start, report)
     if not np.isfinite(found.value):
         return found
