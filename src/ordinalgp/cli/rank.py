@@ -166,9 +166,12 @@ def rank(
         if file is not None:
             common.tell_skipped(file.bad)
     _tell_reading(pair_file.path, items, listed, compared)
-    options = {"position_bias": "learned" if position_bias else "none", "max_sweeps": max_sweeps}
     unfitted = earlier or ordinalgp.PreferenceGP(
-        _kernel(kernel, listed), levels=compared.reading.order, random_state=0, **options
+        _kernel(kernel, listed),
+        levels=compared.reading.order,
+        position_bias="learned" if position_bias else "none",
+        max_sweeps=max_sweeps,
+        random_state=0,
     )
     leaderboard = _fit(unfitted, listed, compared, coverage, next_pairs)
     if output is not None:
