@@ -245,6 +245,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         """Run EM, and warn where it or the inference did not converge."""
         limits, report = (int(self.max_iter), self.tol), reporter(self.verbose)
         found = hierarchy.learn(start, *limits, n_jobs=self.n_jobs, report=report)
+        found = hierarchy.settled(found, self.n_jobs)
         n_iter = len(found.objectives) - 1
         if not found.converged and n_iter > 0:
             gain = found.objectives[-1][0] - found.objectives[-2][0]
