@@ -40,7 +40,9 @@ _TASTE_VARIANCE, _OWN_VARIANCE = 0.3, 0.5  # of an item at the start: by tastes,
 _SPREAD_OF_OWN = 0.5  # prior standard deviation of log d_i around their mean
 _SMALLEST_OWN, _LARGEST_OWN = 1e-3, 10.0
 _LEAST_SPREAD = 1e-6
-_NEWTON_LENGTHS, _SMALLEST_GAIN, _NEWTON_STEPS = (1.0, 0.5, 0.25, 0.125), 1e-10, 2
+NEWTON_LIMITS = (1.0, 0.5, 0.25, 0.125), 1e-10
+"""lengths of Newton's step that are tried, and the smallest gain that is expected of one"""
+_NEWTON_STEPS = 2
 _START_VARIANCE = 0.02  # of an item's parameters, until they have a posterior
 _HELD_EVERY, _HELD_FIRST, _FEWEST_HELD = 10, 3, 50  # ratings left out to choose
 _WORSE_RANKS = 2  # one after the other, after which no higher rank is tried
@@ -252,7 +254,7 @@ class LowRankEM:
         fit = PenalisedFit(self.batch, at, center.theta, center.unit, strength)
         theta = state.theta
         for _ in range(_NEWTON_STEPS):
-            theta, _ = newton_step(fit, theta, center.bounds, _NEWTON_LENGTHS, _SMALLEST_GAIN)
+            theta, _ = newton_step(fit, theta, center.bounds, *NEWTON_LIMITS)
         middle = theta.mean(axis=0)
         middle[0] = 0.0
         shared = replace(state.shared, center=center.clone_with_theta(middle))
@@ -261,7 +263,7 @@ class LowRankEM:
     def _next_items(self, state: LowRankState) -> ItemParameters:
         items, (S, pull) = state.items, self._item_sums(state)
         A = items.precision
-        V = np.linalg.inv(S + np.diag(A))
+        V: FloatArray = np.asarray(np.linalg.inv(S + np.diag(A)), dtype=float)
         theta = np.matmul(V, (pull + A * items.center)[:, :, None])[:, :, 0]
         return _with_prior(theta, V, self._next_own(state))
 
