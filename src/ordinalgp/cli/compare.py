@@ -30,7 +30,7 @@ from ordinalgp.cli.fit import (
     Target,
     read_borders,
 )
-from ordinalgp.runtime.files import check_output, whole_file
+from ordinalgp.runtime.files import check_different, check_output, whole_file
 from ordinalgp.runtime.progress import Progress
 from ordinalgp.tables.cells import BadInput, gaps
 from ordinalgp.tables.comparison import Comparison, ComparisonPlan, Outcome
@@ -316,6 +316,8 @@ def check_outputs(table: Path | None, picture: Path | None, inputs: Sequence[Pat
     if picture is not None:
         check_output(picture, inputs)
         _check_picture(picture)
+    if table is not None and picture is not None:
+        check_different(table, picture)
 
 
 def _check_picture(path: Path) -> None:

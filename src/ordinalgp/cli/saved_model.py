@@ -90,7 +90,8 @@ def predict(
     common.check_coverage(coverage)
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     if output is not None:
-        check_table_output(output, [model, table])
+        costs = [] if decision is None or decision in RULES else [Path(decision)]
+        check_table_output(output, [model, table, *costs])
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)

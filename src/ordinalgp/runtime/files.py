@@ -54,15 +54,7 @@ def check_output(path: AnyPath, inputs: Iterable[AnyPath] = ()) -> None:
     check_place(path)
     if is_stream(path):
         return
-    draft = _draft(Path(path).resolve())
-    try:
-        draft.open("xb").close()
-    except OSError as error:
-        raise OSError(
-            f"{shown!r} cannot be written: {error.strerror}. Choose another place."
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    _try(Path(path).resolve(), repr(shown))
 
 
 def check_folder(path: AnyPath) -> None:
@@ -72,7 +64,27 @@ def check_folder(path: AnyPath) -> None:
         folder = folder.parent
     if not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is not a folder, so nothing can be put into it.")
-    check_output(folder / f".{secrets.token_hex(8)}")
+    _try(folder.resolve() / "file", f"A file in {str(folder)!r}")
+
+
+def check_different(path: AnyPath, other: AnyPath) -> None:
+    """Raise if two outputs are one file, of which the first would be lost."""
+    if Path(path).resolve() == Path(other).resolve() and not is_stream(path):
+        raise ValueError(
+            f"Two outputs have the name {os.fspath(other)!r}, so one would be lost. "
+            "Give one of them another name."
+        )
+
+
+def _try(target: Path, what: str) -> None:
+    """Raise, with ``what`` for a subject, unless a file can be put beside ``target``."""
+    draft = _draft(target)
+    try:
+        draft.open("xb").close()
+    except OSError as error:
+        raise OSError(f"{what} cannot be written: {error.strerror}. Choose another place.") from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def is_same_file(path: AnyPath, other: AnyPath) -> bool:
@@ -87,9 +99,11 @@ def check_place(path: AnyPath) -> None:
     shown = os.fspath(path)
     mode = _mode(path)
     if mode is None:
-        folder = Path(path).resolve().parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"There is no folder {str(folder)!r}. Create it first.")
+        # As the system reads it, too: "a/../b" is no place if there is no folder "a".
+        for folder in (Path(path).parent, Path(path).resolve().parent):
+            if not folder.is_dir():
+                found = str(folder.absolute())
+                raise FileNotFoundError(f"There is no folder {found!r}. Create it first.")
     elif stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{shown!r} is a folder, where a file is to be written.")
     elif stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):

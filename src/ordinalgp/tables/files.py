@@ -183,7 +183,8 @@ def _refusing(path: Path) -> Iterator[None]:
     except PermissionError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     except _UNREADABLE as error:
-        raise BadInput(f"{path} cannot be read: {error}. It may be damaged.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{path} cannot be read: {reason}. It may be damaged.") from error
 
 
 def _pyarrow() -> Any:
