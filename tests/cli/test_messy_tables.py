@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,6 +282,50 @@ def test_all_problems_come_in_one_message(run):
         "line 9, column x (5): the row goes on after it, with 6 cells",
     ):
         assert part in err
+
+
+def test_a_consequence_is_no_second_problem(run):
+    frame = table()
+    lines = frame.to_csv(index=False).splitlines()
+    longer = [lines[0], *(f"{line},more" for line in lines[1:])]
+    Path("long.csv").write_text("\n".join(longer))
+    code, _, err = run("fit", "long.csv", *FIT)
+    assert (code, "problems" in err) == (2, False)
+    assert "30 rows that cannot be used" in err
+    frame.to_csv("tilde.csv", index=False, sep="~")
+    code, _, err = run("fit", "tilde.csv", *FIT)
+    assert (code, "problems" in err) == (2, False)
+    assert "The only column is x~z~town~grade" in err
+    assert "--separator" in err
+    assert run("fit", "tilde.csv", *FIT, "--separator", "~")[0] == 0
+
+
+def test_a_table_cannot_command_the_terminal(run):
+    """Control characters of names and cells are written out wherever people read them."""
+    frame = table().rename(columns={"x": "x\x1b]0;title\x07", "grade": "grade\x9b2J"})
+    frame["town"] = frame["town"] + "\x1b[31m"
+    frame.to_csv("t.csv", index=False)
+    for options in ((), ("--categories", LEVELS), ("--categories", LEVELS, "--json")):
+        code, out, err = run("fit", "t.csv", "-t", "grade\x9b2J", "--kernel", "rbf", *options)
+        assert code == (0 if options else 2)
+        assert "\x1b" not in out + err
+        assert "\x9b" not in err
+    for command in (("evaluate",), ("explain", "--row", "1")):
+        code, out, err = run(command[0], "model.ogp", "t.csv", *command[1:])
+        assert (code, "\x1b" in out + err) == (0, False)
+    assert "x\\x1b]0;title" in out
+
+
+def test_accents_of_options_are_those_of_the_table(run):
+    """A shell may write one character where the file has a letter and an accent."""
+    frame = table().rename(columns={"grade": "de\u0301gre\u0301"})
+    frame["de\u0301gre\u0301"] = frame["de\u0301gre\u0301"].replace("low", "cafe\u0301")
+    frame.to_csv("t.csv", index=False)
+    options = ("-t", "d\u00e9gr\u00e9", "--categories", "caf\u00e9,mid,high", "--kernel", "rbf")
+    code, out, err = run("fit", "t.csv", *options, "--json")
+    assert code == 0, err
+    assert json.loads(out)["levels"][0]["rows"] == sum(table()["grade"] == "low")
+    assert run("evaluate", "model.ogp", "t.csv", "--target", "de\u0301gre\u0301")[0] == 0
 
 
 def test_what_is_suggested_can_be_pasted(run):

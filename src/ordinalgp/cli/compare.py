@@ -32,7 +32,7 @@ from ordinalgp.cli.fit import (
 )
 from ordinalgp.runtime.files import check_different, check_output, whole_file
 from ordinalgp.runtime.progress import Progress
-from ordinalgp.tables.cells import BadInput, gaps
+from ordinalgp.tables.cells import BadInput, composed, gaps
 from ordinalgp.tables.comparison import Comparison, ComparisonPlan, Outcome
 from ordinalgp.tables.contenders import CONTENDERS, DEFAULT
 from ordinalgp.tables.files import check_table_output, table_writer
@@ -85,14 +85,14 @@ def compare(
     check_outputs(output, plot, [table])
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
-        target,
+        composed(target),
         common.words(categories) or None,
         common.words(drop),
         common.words(nominal),
         common.words(numeric),
         cut,
         read_borders(cut_at, cut, categories),
-        groups=groups,
+        groups=None if groups is None else composed(groups),
     )
     chosen = common.words(models) or DEFAULT
     for name in chosen:
@@ -204,8 +204,8 @@ def _line(progress: Progress) -> str:
 def _print(result: Comparison, written: list[Path]) -> None:
     if not result.probabilities:
         for name, reason in result.failures.items():
-            print(f"{name}: {reason}")
-        print("No model has finished a fold, so there is nothing to compare.")
+            common.tell(f"{name}: {reason}")
+        common.tell("No model has finished a fold, so there is nothing to compare.")
         return
     rows = result.table()
     n, n_folds = len(np.unique(result.rows)), len(np.unique(result.folds))
@@ -259,7 +259,7 @@ def _print_next(best: str, source: Source) -> None:
     for option, values in options.items():
         if values:
             parts += [option, _joined(values)]
-    print(f"Fit it to all rows with: {shlex.join(parts)}")
+    common.tell(f"Fit it to all rows with: {shlex.join(parts)}")
 
 
 def _joined(values: Sequence[str]) -> str:

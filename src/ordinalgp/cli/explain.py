@@ -85,7 +85,7 @@ def explain(
         return
     _print(found, chosen.unit, columns)
     for path in [*([output] if output else []), *pictures]:
-        print(f"Written: {path}")
+        common.tell(f"Written: {path}")
     if row is None and len(chosen) < n:
         common.note(f"{len(chosen)} of {n:,} rows were explained; --rows or --row choose others.")
 

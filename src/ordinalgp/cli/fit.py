@@ -18,7 +18,7 @@ from ordinalgp.decisions import RULES
 from ordinalgp.runtime.files import check_folder, check_output, is_stream
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import COMMAND_LINE, listed
-from ordinalgp.tables.cells import BadInput
+from ordinalgp.tables.cells import BadInput, composed
 from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.model import KERNELS
@@ -130,14 +130,14 @@ def fit(
     monotone = _directions(common.words(increasing), common.words(decreasing))
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
-        target,
+        composed(target),
         common.words(categories) or None,
         common.words(drop),
         common.words(nominal),
         common.words(numeric),
         cut,
         read_borders(cut_at, cut, categories),
-        groups=groups,
+        groups=None if groups is None else composed(groups),
         monotone=tuple(monotone),
     )
     if folds < 0 or folds == 1:
@@ -152,7 +152,7 @@ def fit(
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
     kinds: dict[str, Any] = {"nominal": source.nominal, "numeric": source.numeric}
     more: dict[str, Any] = {"monotone": monotone, "folds": folds}
-    unfitted = TableModel(classifier, kernel=word, target=target, **more, **kinds)
+    unfitted = TableModel(classifier, kernel=word, target=source.target, **more, **kinds)
     if batches.is_large(table) and "checkpoint" in classifier.get_params(deep=False):
         classifier.set_params(checkpoint=checkpoint)
         left_out = _fit_large(unfitted, source, output, batches)
@@ -290,8 +290,8 @@ def _tell(
         return
     common.print_summary(summary, dropped=dropped)
     if left_out:
-        print(f"\nColumns left out automatically: {listed(list(left_out))}.")
-    print(f"\nSaved in {output} after {seconds:.1f} s.")
+        common.tell(f"\nColumns left out automatically: {listed(list(left_out))}.")
+    common.tell(f"\nSaved in {output} after {seconds:.1f} s.")
 
 
 @contextmanager

@@ -82,7 +82,9 @@ def _try(target: Path, what: str) -> None:
     try:
         draft.open("xb").close()
     except OSError as error:
-        raise OSError(f"{what} cannot be written: {error.strerror}. Choose another place.") from error
+        raise OSError(
+            f"{what} cannot be written: {error.strerror}. Choose another place."
+        ) from error
     finally:
         draft.unlink(missing_ok=True)
 
