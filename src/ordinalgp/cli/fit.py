@@ -1,6 +1,5 @@
 """``ordinalgp fit``: fit a model to a table."""
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import ordinalgp
 from ordinalgp.cli import common
 from ordinalgp.decisions import RULES
 from ordinalgp.runtime.files import check_folder, check_output, is_stream
+from ordinalgp.runtime.scratch import scratch_folder
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import COMMAND_LINE, listed
 from ordinalgp.tables.cells import BadInput, composed
@@ -258,10 +258,9 @@ def _fit_large(
     model: TableModel, source: Source, output: Path, settings: BatchSettings
 ) -> dict[str, str]:
     """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
-    beside = None if is_stream(output) else output.absolute().parent
-    scratch = tempfile.TemporaryDirectory(prefix="ordinalgp-scratch-", dir=beside)
+    scratch = scratch_folder(None if is_stream(output) else output.absolute().parent)
     with _stoppable(model.classifier), scratch as folder, common.showing_progress():
-        encoded = encode_file(source, Path(folder), common.note, settings)
+        encoded = encode_file(source, folder, common.note, settings)
         model.set_params(reading=encoded.reading)
         model.classifier.set_params(categories=encoded.categories, n_jobs=-1)
         model.fit_chunks(encoded)

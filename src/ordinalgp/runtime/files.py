@@ -12,6 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from ordinalgp.runtime.scratch import draft_name, hold, remove_abandoned
+
 AnyPath = str | PathLike[str]
 
 
@@ -32,6 +34,7 @@ def whole_file(path: AnyPath) -> Iterator[BinaryIO]:
     draft = _draft(target)
     try:
         with draft.open("xb") as file:
+            hold(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -54,7 +57,9 @@ def check_output(path: AnyPath, inputs: Iterable[AnyPath] = ()) -> None:
     check_place(path)
     if is_stream(path):
         return
-    _try(Path(path).resolve(), repr(shown))
+    target = Path(path).resolve()
+    remove_abandoned(target.parent)
+    _try(target, repr(shown))
 
 
 def check_folder(path: AnyPath) -> None:
@@ -160,4 +165,4 @@ def _replace(draft: Path, target: Path) -> None:
 
 
 def _draft(target: Path) -> Path:
-    return target.with_name(f".{secrets.token_hex(8)}.tmp")
+    return target.with_name(draft_name(secrets.token_hex(8)))
