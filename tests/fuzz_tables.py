@@ -551,7 +551,8 @@ def _check_predictions(path):
     if not rows:
         return
     names = rows[0]
-    places = [at for at, name in enumerate(names) if name.startswith("p_")]
+    own = names.index("upper")  # before it are columns of --keep, which may have any name
+    places = [at for at, name in enumerate(names) if at > own and name.startswith("p_")]
     for row in rows[1:]:
         p = [float(row[at]) for at in places]
         assert all(math.isfinite(x) and x >= 0 for x in p), f"probabilities {p}"
