@@ -8,7 +8,9 @@ from tests.baselines.random_paths import walk
 
 import ordinalgp
 from ordinalgp import IncrementalOrdinalSVC, OrdinalSVC
-from ordinalgp.baselines import path_model
+from ordinalgp.baselines.cuts import LevelRows
+from ordinalgp.baselines.path_model import solve_path
+from ordinalgp.models.training_rows import numbered_rows
 
 
 def make_data(n=60, r=3, seed=0, d=2):
@@ -59,30 +61,22 @@ def test_conditions_of_the_solution(kernel, C):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_fit_may_begin_at_the_batch_solution(monkeypatch, seed):
+def test_a_fit_may_begin_at_the_batch_solution(seed):
     """Both beginnings end at the same solution; rows on a grid are duplicates with other levels."""
     rng = np.random.default_rng(seed)
     n, r = int(rng.integers(90, 200)), int(rng.integers(2, 5))
     X = rng.normal(size=(n, 2))
     X = np.round(2 * X) / 2 if seed % 3 == 0 else X
     y = np.argsort(np.argsort(X.sum(axis=1) + 0.5 * rng.normal(size=n))) * r // n
-    settled, settle = [], path_model.MultiplierPath.settle
-
-    def watch(path):
-        settle(path)
-        settled.append(path.n_events)
-
-    monkeypatch.setattr(path_model.MultiplierPath, "settle", watch)
-    found = {}
-    for first in (1, 10**9):
-        monkeypatch.setattr(path_model, "_BATCH_FROM", first)
-        found[first] = machine(RBF(0.7), 0.1).fit(X, y)
-        assert found[first].converged_
+    rows = numbered_rows(X, y, np.ones(n), RBF(0.7))
+    data = LevelRows(rows, n, RBF(0.7), r)
+    batch, path = (solve_path(data, 0.1, batch_from=first) for first in (1, 10**9))
+    assert batch.converged
+    assert path.converged
     if seed == 0:  # the batch solution does not have the sets of all problems
-        assert settled[0] < 0.1 * settled[-1]
-    batch, path = found.values()
+        assert batch.n_steps < 0.1 * path.n_steps
     assert_allclose(batch.latent(X), path.latent(X), atol=1e-9)
-    assert_allclose(batch.thresholds_, path.thresholds_, atol=1e-9)
+    assert_allclose(batch.thresholds, path.thresholds, atol=1e-9)
 
 
 @pytest.mark.parametrize("C", [0.06, 0.08, 0.1])

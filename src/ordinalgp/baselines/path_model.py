@@ -62,11 +62,14 @@ class PathModel(CutModel):
             raise ValueError("first_row and the rest of the model disagree")
 
 
-def solve_path(data: LevelRows, cost: float) -> PathModel:
-    """Solve for all rows, from the batch solution or one open multiplier after the other."""
+def solve_path(data: LevelRows, cost: float, *, batch_from: int = _BATCH_FROM) -> PathModel:
+    """Solve for all rows, from the batch solution or one open multiplier after the other.
+
+    From ``batch_from`` observations on the batch solution comes first.
+    """
     rows = data.rows
     check_cost(cost, rows.codes, rows.counts)
-    if len(rows.codes) >= _BATCH_FROM and len(data.observed) > 1:
+    if len(rows.codes) >= batch_from and len(data.observed) > 1:
         path = _unsolved(data, cost)
         try:
             _begin_at_batch_solution(path, data, cost)
