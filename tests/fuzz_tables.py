@@ -527,7 +527,8 @@ def _comparison(case, first):
             next(words) if word != "--json" else None
         else:
             kept.append(word)
-    return ["compare", str(first), *kept, *case.reading, "--models", "gp,logistic", "--folds", "2"]
+    models = ("--models", "gp,logistic", "--folds", "2", "--jobs", "1")
+    return ["compare", str(first), *kept, *case.reading, *models]
 
 
 def _answer(arguments, outcomes):
