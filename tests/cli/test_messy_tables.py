@@ -284,6 +284,26 @@ def test_all_problems_come_in_one_message(run):
         assert part in err
 
 
+def test_levels_without_rows_are_named_and_scored_fairly(run):
+    """The frequencies count half a row of each level, so that none is impossible to them."""
+    frame = table()
+    frame[frame["grade"] != "high"].to_csv("t.csv", index=False)
+    frame.to_csv("all.csv", index=False)
+    code, _, err = run("fit", "t.csv", *FIT, "--folds", 0)
+    assert code == 0
+    assert "No row has the level high, so this model all but rules it out" in err
+    told = json.loads(run("evaluate", "model.ogp", "all.csv", "--json")[1])
+    counts = {level: int(np.sum(frame["grade"] == level)) for level in LEVELS.split(",")}
+    known = counts | {"high": 0}
+    share = {level: (n + 0.5) / (sum(known.values()) + 1.5) for level, n in known.items()}
+    expected = -np.mean([np.log(share[level]) for level in frame["grade"]])
+    assert_allclose(told["scores"]["baseline"]["log_score"], expected)
+    code, _, err = run("fit", "t.csv", *FIT[:4], "--model", "sequential", "--folds", 0, "--json")
+    assert (code, "No row has the level" in err) == (0, False)
+    told = json.loads(run("evaluate", "model.ogp", "all.csv", "--json")[1])
+    assert told["scores"]["model"]["log_score"] < 3
+
+
 def test_a_consequence_is_no_second_problem(run):
     frame = table()
     lines = frame.to_csv(index=False).splitlines()

@@ -281,6 +281,7 @@ def _tell(
     bad = source.file.bad
     common.tell_skipped(bad)
     _tell_counters(model)
+    _tell_absent(model)
     summary, dropped = summarise(model), list(source.drop)
     if as_json:
         told = {"skipped_rows": bad.skipped, "dropped_columns": dropped, "seconds": seconds}
@@ -319,3 +320,13 @@ def _tell_counters(model: TableModel) -> None:
             advice = COMMAND_LINE.leave_out(column.name)
             unless = "unless it means something"
             common.note(f"Column {column.name} numbers the rows. {advice}, {unless}.")
+
+
+def _tell_absent(model: TableModel) -> None:
+    """Name levels without rows, which threshold models do not expect to see."""
+    absent = model.categories_[model.level_counts_ == 0].tolist()
+    if absent and hasattr(model, "thresholds_"):
+        common.note(
+            f"No row has the level {listed(list(map(str, absent)))}, so this model all but rules "
+            "it out. If it may occur, use --model sequential, or leave --model out."
+        )
