@@ -4,9 +4,11 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import threading
 import time
+import zipfile
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -489,6 +491,31 @@ def test_damaged_excel_files_are_refused(tmp_path):
         (tmp_path / name).write_bytes(broken)
         with pytest.raises(BadInput, match="zip file, but no Excel file"):
             TableFile(tmp_path / name).read()
+
+
+def test_wrong_parts_of_excel_files_are_refused(tmp_path):
+    """A byte changed in a part of the book, with the right checksum; or the part is not there."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book, buffer = openpyxl.Workbook(), io.BytesIO()
+    for row in (["a", "b"], [1, "x"], [2.5, date(2024, 1, 31)]):
+        book.active.append(row)
+    book.save(buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    rng, refused = np.random.default_rng(0), []
+    for part in sorted(parts) * 8:
+        wrong = bytearray(parts[part])
+        wrong[rng.integers(len(wrong))] = rng.integers(256)
+        with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+            for name, content in parts.items():
+                if name != part or rng.random() < 0.9:
+                    archive.writestr(name, bytes(wrong) if name == part else content)
+        try:
+            assert set(TableFile(tmp_path / "t.xlsx").read().columns)
+        except BadInput as told:
+            refused.append(str(told))
+    assert len(refused) > 10
+    assert all(re.search(r"Excel file|zip file|first row|no rows", told) for told in refused)
 
 
 def test_strange_types_of_parquet(tmp_path):

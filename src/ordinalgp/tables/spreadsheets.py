@@ -43,10 +43,13 @@ def read_sheet(
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             lines = _sheet(path, book, sheet)
         book.close()
-    except (KeyError, zipfile.BadZipFile, ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{path} is not a readable Excel file: {error}") from error
+    except (BadInput, MemoryError):
+        raise
+    except Exception as error:  # by zipfile, the parser of XML or openpyxl, whatever it met
+        raise BadInput(
+            f"{path} is not a readable Excel file ({type(error).__name__}: {error}). Save it again "
+            "from Excel, or as CSV."
+        ) from error
     if n_titles := titles([[_name(cell) for cell in row] for _, row in lines[:_MOST_ROWS]]):
         title = next(filter(None, map(_name, lines[0][1])))
         say(f"{path}: {left_out_title(title)}")
