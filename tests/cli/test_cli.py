@@ -688,7 +688,7 @@ def test_wrong_options(fails, ready):
     assert "--coverage must be between 0 and 1, but is 90" in fails(*predict)
     assert "--on-bad-rows must be one of error, skip" in fails(*fit, "--on-bad-rows", "fix")
     assert "--separator must be one character" in fails(*fit, "--separator", "ab")
-    assert "no such encoding" in fails(*fit, "--encoding", "martian")
+    assert "no encoding 'martian'" in fails(*fit, "--encoding", "martian")
     assert "level" in fails("fit", "train.csv", "-t", "grade", "--categories", "poor")
 
 

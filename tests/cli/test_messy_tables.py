@@ -227,6 +227,12 @@ def test_measured_targets_are_cut_into_levels(run):
         (("--cut-at", "3,1"), "must be numbers that increase"),
         (("--cut", "3", "--categories", "a,b"), "either --categories, or --cut or --cut-at"),
         (("--decimal", ";"), "--decimal must be one of ., ,"),
+        (("--encoding", "rot13"), "There is no encoding 'rot13' of texts"),
+        (("--encoding", "\0"), "There is no encoding"),
+        (("--encoding", "utf-16"), "t.csv is not text in the encoding that was named"),
+        (("--sheet", "a"), "t.csv is no Excel file, so it has no sheet 'a'"),
+        (("--categories", "1,2,1"), "The level 1 is named more than once"),
+        (("--nominal", "x", "--numeric", "z,x"), "Column x is in --nominal and in --numeric"),
     ],
 )
 def test_wrong_options_for_reading(options, says, run):
@@ -336,6 +342,20 @@ def test_a_table_cannot_command_the_terminal(run):
     assert "x\\x1b]0;title" in out
 
 
+def test_letters_without_a_font_are_told_once(run):
+    pytest.importorskip("matplotlib")
+    frame = table().rename(columns={"x": "\U00012000"})  # a cuneiform sign
+    frame["grade"] = frame["grade"] + "\U00012001"
+    frame.to_csv("t.csv", index=False)
+    levels = ",".join(f"{level}\U00012001" for level in LEVELS.split(","))
+    options = ("-t", "grade", "--categories", levels, "--kernel", "rbf")
+    assert run("fit", "t.csv", *options)[0] == 0
+    code, _, err = run("report", "model.ogp")
+    assert (code, err.count("Warning")) == (0, 1)
+    assert "boxes in place of some characters" in err
+    assert "\U00012001" in err
+
+
 def test_accents_of_options_are_those_of_the_table(run):
     """A shell may write one character where the file has a letter and an accent."""
     frame = table().rename(columns={"grade": "de\u0301gre\u0301"})
@@ -387,6 +407,9 @@ def test_useless_tables_say_why(run):
     assert code == 2
     assert "No column beside the target y can be used." in err
     assert "Column name has 20 different texts in 20 rows" in err
+    code, _, err = run("fit", "t.csv", "-t", "name", "--cut", "3")
+    assert (code, "problems" in err) == (2, False)
+    assert "The target column name has no numbers to cut into levels." in err
 
 
 def test_sheets_are_chosen(run):

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,6 +40,8 @@ _BARS = "▁▂▃▄▅▆▇█"
 _MOST_REASONS = 10  # columns that are left out, of which the reason is printed
 _COLUMNS_SHOWN = 40  # the most important ones; --json has all
 _MOST_BARS = 24  # the line fits into 80 characters
+_NO_FONT = re.compile(r"Glyph (\d+) .*missing from ")
+_MOST_BOXES = 10  # characters without a font that a note shows
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # tabs and ends of lines aside
 
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
@@ -88,15 +90,29 @@ def plain_errors() -> Iterator[None]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
             yield
-        for warning in caught:
-            if issubclass(warning.category, UserWarning):  # among them what did not converge
-                note(f"Warning: {warning.message}")
+        _tell_warnings(caught)
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
         if _is_closed_pipe(error):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
         note(f"Error: {_in_words(error)}")
         raise typer.Exit(2) from error
+
+
+def _tell_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
+    """Print each warning for users once; those on letters without a font together."""
+    # Among them what did not converge.
+    told = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    boxes = [chr(int(found[1])) for text in told if (found := _NO_FONT.match(text))]
+    for text in dict.fromkeys(text for text in told if not _NO_FONT.match(text)):
+        note(f"Warning: {text}")
+    if boxes:
+        shown = " ".join(list(dict.fromkeys(boxes))[:_MOST_BOXES])
+        note(
+            f"Warning: pictures show boxes in place of some characters ({shown}), as the font of "
+            "matplotlib lacks them. Tables and pages show them. For pictures, set font.family in "
+            "a matplotlibrc file to a font that has them."
+        )
 
 
 def _in_words(error: Exception) -> str:

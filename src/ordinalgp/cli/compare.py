@@ -55,8 +55,10 @@ def compare(
     repeats: Annotated[int, Option(min=1, help="Number of repetitions, with other folds.")] = 1,
     groups: Annotated[str | None, Option(metavar="NAME", help=_GROUPS)] = None,
     rows: Annotated[int, Option(min=10, help=_ROWS)] = 2000,
-    seed: Annotated[int, Option(min=0, help="Seed of the sample, the folds and models.")] = 0,
-    jobs: Annotated[int, Option(help="Fits at a time; -1 is one per processor.")] = -1,
+    seed: Annotated[
+        int, Option(min=0, max=2**32 - 1, help="Seed of the sample, the folds and models.")
+    ] = 0,
+    jobs: Annotated[int, Option(help="Fits at a time, from 1; -1: one per processor.")] = -1,
     output: Annotated[
         Path | None, common.output("CSV or Parquet file for the table of scores.")
     ] = None,
@@ -83,6 +85,8 @@ def compare(
     the best, with a standard error. After Ctrl-C the folds that are complete are shown.
     """
     check_outputs(output, plot, [table])
+    if jobs == 0:
+        raise BadInput("--jobs must be at least 1, or -1 for one fit per processor, but is 0.")
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
         composed(target),

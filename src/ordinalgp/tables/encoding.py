@@ -584,6 +584,9 @@ def read_target(
     if order is None:
         return _own_order(table, target, decimal)
     levels = _as_labels(order)
+    twice = [str(level) for level, count in Counter(levels).items() if count > 1]
+    if twice:
+        raise BadInput(f"The level {listed(twice)} is named more than once. Name each level once.")
     if isinstance(levels[0], str):
         labels, wrong = texts(cells), np.zeros(len(cells), dtype=bool)
         labels = np.where(gaps(cells), levels[0], labels).astype(str)

@@ -117,10 +117,14 @@ class TableFile:
         file.seek(0)
         if not magic:
             raise BadInput(f"{self.path} is empty. A first line with column names is needed.")
-        if magic == _PARQUET:
+        if magic == _PARQUET and self.style.sheet is None:
             yield from _parquet_chunks(self.path, file, rows)
         elif (what := _other_format(magic)) is not None:
             raise BadInput(f"{self.path} is {what}")
+        elif self.style.sheet is not None and not magic.startswith(b"PK"):
+            raise BadInput(
+                f"{self.path} is no Excel file, so it has no sheet {self.style.sheet!r}."
+            )
         elif magic.startswith(b"PK"):
             if not is_spreadsheet(file):
                 raise BadInput(f"{self.path} is a zip file, but no Excel file. Unpack it first.")
@@ -133,6 +137,8 @@ class TableFile:
 
     def _text(self, file: Any, rows: int | None) -> Iterator[Table]:
         style = self.style
+        if style.encoding is not None:
+            _check_encoding(style.encoding)
         encoding = style.encoding or find_encoding(self.path, file, self.advice, self.say)
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         try:
@@ -178,6 +184,17 @@ def parquet_rows(path: Path) -> int | None:
             return int(parquet.metadata.num_rows)
 
 
+def _check_encoding(name: str) -> None:
+    """Raise unless there is such an encoding of texts."""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise BadInput(
+            f"There is no encoding {name!r} of texts. Use for example utf-8, utf-16 or cp1252, or "
+            "leave it out."
+        ) from None
+
+
 def _other_format(magic: bytes) -> str | None:
     """Format that is not read, and what to do."""
     for start, told in _OTHER_FORMATS.items():
@@ -209,8 +226,11 @@ def _refusing(path: Path) -> Iterator[None]:
             f"{path} is not text in {error.encoding} (byte {error.start} is "
             f"0x{error.object[error.start]:02x}). Leave out its encoding, or name another one."
         ) from error
-    except LookupError as error:
-        raise BadInput(f"There is no such encoding: {error}.") from error
+    except UnicodeError as error:
+        raise BadInput(
+            f"{path} is not text in the encoding that was named: {error}. Leave out its encoding, "
+            "or name another one."
+        ) from error
     except PermissionError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     except _UNREADABLE as error:

@@ -118,9 +118,10 @@ class Source:
     ) -> Usable:
         """Parsed features, labels and order of levels of some rows, without bad ones."""
         problems = Problems() if problems is None else problems
+        cut = not problems  # the target cannot be read where its borders are not known
         problems += [*table.problems, *self._wrong_names(table)]
         labels, order, wrong = [], None, list(table.bad)
-        if self.target in table.columns and len(table):
+        if self.target in table.columns and len(table) and cut:
             found = problems.collect(self.labels, table)
             labels, order, misread = found or ([], None, [])
             wrong += misread
@@ -155,6 +156,8 @@ class Source:
             if unknown:
                 names = listed([*map(repr, unknown)])
                 found.append(f"--{option} names {names}, but the columns are {known}.")
+        if both := sorted(set(self.nominal) & set(self.numeric)):
+            found.append(f"Column {listed(both)} is in --nominal and in --numeric. Leave out one.")
         if self.groups is not None and self.groups not in table.columns:
             found.append(f"--groups names {self.groups!r}, but the columns are {known}.")
         return found
