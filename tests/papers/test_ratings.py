@@ -19,7 +19,7 @@ from papers.data import (
     load_movies,
     nearest_level,
 )
-from papers.models import SupportVectors
+from papers.machines import SupportVectors
 from papers.pages import make_page, to_markdown
 from papers.runner import Cell
 

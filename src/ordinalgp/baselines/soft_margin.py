@@ -29,6 +29,7 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.linalg import scaled_solver
 
 _STEP_SHARE = 0.995  # of the longest step that stays inside
+_FLAT = 1e-9  # slope of a cut's objective, over the sum of its costs
 _MOST_STALLED_STEPS = 15  # that do not halve the error: nothing is left to gain
 
 
@@ -176,9 +177,32 @@ def solve_margins(
             break
         now = _step(A, now, dual, primal)
     multipliers = best.bounded[0, : len(rows.cost)]
-    edges = best.x[A.m :]
+    weights, edges = best.x[: A.m], best.x[A.m :]
     cuts = 0.5 * (edges[::2] + edges[1::2]) if rows.widened else edges
-    return MarginSolution(best.x[: A.m], cuts, multipliers, float(error), n_steps, done)
+    if done and not rows.widened:
+        middle = middle_cuts(features @ weights, rows)
+        cuts = cuts if rows.ordered and np.any(np.diff(middle) < 0) else middle
+    return MarginSolution(weights, cuts, multipliers, float(error), n_steps, done)
+
+
+def middle_cuts(f: FloatArray, rows: Margins) -> FloatArray:
+    """Best cuts for latent values of the inputs, without an order; of several the middle.
+
+    The objective of a cut is convex and linear between the values at which a row has its margin.
+    Where few rows are on their margin it can be flat there, and any cut is a solution.
+    """
+    cuts = np.empty(int(rows.cut.max()) + 1)
+    for cut in range(len(cuts)):
+        mine = rows.cut == cut
+        sign, cost = rows.sign[mine], rows.cost[mine]
+        at = f[rows.input[mine]] - sign
+        order = np.argsort(at, kind="stable")
+        # Slope behind each value: rows above the cut push it down, all others no longer up.
+        slope = np.cumsum(cost[order]) - cost[sign < 0].sum()
+        flat = _FLAT * cost.sum()
+        low, high = np.argmax(slope >= -flat), np.argmax(slope > flat)
+        cuts[cut] = 0.5 * (at[order[low]] + at[order[high]])
+    return cuts
 
 
 def _gap(A: _Constraints, now: _Iterate, margin: FloatArray) -> float:
