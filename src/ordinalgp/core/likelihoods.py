@@ -121,7 +121,7 @@ def expected_log(
     ys, flat = np.tile(y, order), u.ravel()
     likelihood = likelihood.of_rows(np.tile(np.arange(len(y)), order))
     point = likelihood.log_expectation(ys, flat, np.zeros_like(flat))
-    theta = likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value
+    theta = np.asarray(likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value)
     weights = np.exp(log_weights)
     d1, d2 = point.d1.reshape(u.shape), point.d2.reshape(u.shape)
     # The slope of the rule itself; E[d2]/2 is its limit where the spread vanishes.
