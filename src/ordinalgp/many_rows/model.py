@@ -1,6 +1,6 @@
 """A fitted Gaussian process with inducing points."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -66,6 +66,8 @@ class InducedGP(LatentModel):
     summary: SearchSummary
     apart: FloatArray | None = None
     """latent mean and variance of each row without itself, (n, 2), where they were kept"""
+    without_cavity: int = field(default=0, metadata={"saved": False})
+    """number of rows whose weight below one left them no cavity in training"""
 
     def __post_init__(self) -> None:
         """Complete the posterior, which is then only read."""

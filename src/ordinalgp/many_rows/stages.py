@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.ep import cavities
+from ordinalgp.core.ep import cavities, lacks_cavity
 from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.many_rows.chunks import ArrayRows, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
@@ -27,7 +27,7 @@ from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
-from ordinalgp.models.exact import GPOptions, SearchSummary
+from ordinalgp.models.exact import GPOptions, SearchSummary, warn_without_cavity
 from ordinalgp.runtime.scratch import scratch_folder
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import fit_generator
@@ -111,7 +111,9 @@ class Stages:
                 f"Use at most {n}, or inducing=None for the exact model."
             )
         found = self._run()
-        if not found.summary.converged:
+        if found.without_cavity:
+            warn_without_cavity(f"of {found.without_cavity:,} rows")
+        elif not found.summary.converged:
             passes = f"The posterior still moves after {found.summary.n_iter} passes"
             warn_user(f"{passes}; raise max_sweeps.", ConvergenceWarning)
         task = InducedTask.like(found.task, found.task.Z)
@@ -247,4 +249,5 @@ def _infer_at_once(task: InducedTask) -> InducedGP:
     cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
     left = np.column_stack([cavity.mean, cavity.var + residual])
     summary = SearchSummary(value, np.array([value]), found.converged, found.n_sweeps)
-    return InducedGP(task, posterior, summary, left)
+    without = int(lacks_cavity(task.counts, found.marginal, found.sites).sum())
+    return InducedGP(task, posterior, summary, left, without if task.smoothing == "cavity" else 0)

@@ -433,16 +433,21 @@ class ExactGP(LatentModel):
 def warn_unfinished(task: Task, final: Approximation) -> None:
     """Warn if the inference of a task has not converged."""
     if not final.has_cavities:
-        warn_user(
-            "EP has no cavity for some observations that count less than once: the evidence and "
-            f"its gradient are inexact (the smallest weight is {task.counts.min():.2g}). Use "
-            'larger weights, or inference="laplace".',
-            ConvergenceWarning,
-        )
+        warn_without_cavity(f"the smallest is {task.counts.min():.2g}")
     elif not final.converged:
         moves = f"{task.objective.split()[0]}: sites still move by {final.change:.1e}"
         limits = f"> tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps."
         warn_user(f"{moves} {limits}", ConvergenceWarning)
+
+
+def warn_without_cavity(which: str) -> None:
+    """Warn that weights below one leave observations without a cavity."""
+    warn_user(
+        f"EP has no cavity for some observations, because of their weights below one ({which}): "
+        "the evidence and its gradient are inexact. Use larger weights, or "
+        'inference="laplace".',
+        ConvergenceWarning,
+    )
 
 
 def probabilities_along(likelihood: Any, f: FloatArray) -> FloatArray:
