@@ -92,7 +92,7 @@ MODELS = {
     "preference-relations": lambda: PreferenceGP(RBF(2.0)).fit_relations(X[:3], [[1, -2, 1]]),
     "collaborative": lambda: _rated(),
     "collaborative-gaussian": lambda: _rated(kernel=RBF(1.5), likelihood="gaussian"),
-    "collaborative-tastes": lambda: CollaborativeOrdinalGP(rank=2, max_iter=6, tol=0.1).fit(
+    "collaborative-tastes": lambda: CollaborativeOrdinalGP(rank=2, max_iter=9, tol=0.5).fit(
         [f"r{j}" for j in RATERS], [*map(str, ITEMS)], RATINGS
     ),
     "table": lambda: TableModel(_gp(RBF(2.0), categories=LEVELS)).fit(TABLE, NAMES),

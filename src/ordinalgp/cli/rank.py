@@ -583,13 +583,13 @@ def _draw(board: _Leaderboard, path: Path) -> None:
 def _tell(board: _Leaderboard, written: list[Path]) -> None:
     model, found, rows = board.model, board.found, board.rows
     new = "" if board.total == len(found.pairs) else f"{len(found.pairs)} rows read: "
-    print(f"{len(rows['item'])} items, {_whole(board.total)} comparisons ", end="")
-    print(f"({new}{_counted(found.sides)}); noise sd {model.noise_:.3f}")
+    head = f"{len(rows['item'])} items, {_whole(board.total)} comparisons "
+    common.tell(f"{head}({new}{_counted(found.sides)}); noise sd {model.noise_:.3f}")
     _tell_method(_method(model), len(board.items.names))
     if board.bias is not None:
-        print(_bias_in_words(board))
+        common.tell(_bias_in_words(board))
     _tell_islands(board)
-    print()
+    common.tell()
     heads = "rank", "item", "utility", "± sd", "ranks", "group", "best", "comparisons"
     table = common.grid(*heads, left=2)
     for row in records(rows)[:_MOST_SHOWN]:
@@ -599,8 +599,8 @@ def _tell(board: _Leaderboard, written: list[Path]) -> None:
     common.console().print(table)
     if len(rows["item"]) > _MOST_SHOWN:
         rest = "" if written else "; all with -o"
-        print(f"... and {len(rows['item']) - _MOST_SHOWN} more{rest}.")
-    print(
+        common.tell(f"... and {len(rows['item']) - _MOST_SHOWN} more{rest}.")
+    common.tell(
         f"\nranks: the item's rank lies between these with probability {board.coverage:.0%}\n"
         "group: its first item cannot be told apart from the others (not ahead with 95 %)\n"
         "best: probability of being the best of all"
@@ -608,25 +608,25 @@ def _tell(board: _Leaderboard, written: list[Path]) -> None:
     if board.judges:
         _tell_judges(board)
     if board.ask:
-        print("\nTo ask next:")
+        common.tell("\nTo ask next:")
         for left, right in board.ask:
-            print(f"  {left} or {right}")
+            common.tell(f"  {left} or {right}")
     if written:
-        print(f"\nSaved in {' and '.join(map(str, written))}.")
+        common.tell(f"\nSaved in {' and '.join(map(str, written))}.")
 
 
 def _tell_islands(board: _Leaderboard) -> None:
     """Say which items cannot be compared by what was compared."""
     if len(board.islands) < 2:
         return
-    print(f"\nThe items fall into {len(board.islands)} sets that were never compared:")
+    common.tell(f"\nThe items fall into {len(board.islands)} sets that were never compared:")
     for island in board.islands[:_MOST_SHOWN]:
         more = f" and {len(island) - 5} more" if len(island) > 5 else ""
-        print(f"  {', '.join(island[:5])}{more}")
+        common.tell(f"  {', '.join(island[:5])}{more}")
     if len(board.islands) > _MOST_SHOWN:
-        print(f"  ... and {len(board.islands) - _MOST_SHOWN} more sets")
+        common.tell(f"  ... and {len(board.islands) - _MOST_SHOWN} more sets")
     what = "the prior" if board.items.X is None else "the features"
-    print(
+    common.tell(
         f"Ranks within a set rest on comparisons, and ranks between sets on {what} alone. "
         "Compare items\nof different sets to connect them."
     )
@@ -635,14 +635,16 @@ def _tell_islands(board: _Leaderboard) -> None:
 def _tell_judges(board: _Leaderboard) -> None:
     """Print the judges, of many the most careless ones."""
     rows = records(board.judges)
-    print(f"\nJudges: noise in units of the typical judge's, {board.coverage:.0%} interval\n")
+    common.tell(f"\nJudges: noise in units of the typical judge's, {board.coverage:.0%} interval\n")
     table = common.grid("judge", "noise", "from", "to", "votes")
     for row in rows[-_MOST_SHOWN:]:
         numbers_ = (f"{row[key]:.2f}" for key in ("noise_factor", "factor_low", "factor_high"))
         table.add_row(Text(str(row["judge"])), *numbers_, str(row["votes"]))
     common.console().print(table)
     if len(rows) > _MOST_SHOWN:
-        print(f"These are the {_MOST_SHOWN} most careless of {len(rows)}; all with --judge-table.")
+        common.tell(
+            f"These are the {_MOST_SHOWN} most careless of {len(rows)}; all with --judge-table."
+        )
 
 
 def _range(row: dict[str, Any]) -> str:
@@ -707,7 +709,7 @@ def _tell_method(method: dict[str, Any], n_items: int) -> None:
     """Print the approximation, if there is one."""
     if n_inducing := method.get("inducing_items"):
         those = "1 item, which leaves" if n_inducing == 1 else f"{n_inducing} items, which leave"
-        print(
+        common.tell(
             f"Many items: hyperparameters from the {method['search_items']} most compared of "
             f"{n_items}; the function of the features is represented by "
             f"{those} {method['variance_left']:.1%} of its variance."

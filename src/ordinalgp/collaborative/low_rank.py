@@ -384,7 +384,7 @@ class LowRankSearch:
         scores: dict[int, float] = {}
         held = np.arange(len(self.batch.by)) % _HELD_EVERY == _HELD_FIRST
         if np.sum(held) < _FEWEST_HELD:
-            return replace(best, iterations=min(self.max_iter, _USUAL_ITERATIONS))
+            return replace(best, iterations=min(self.max_iter, _USUAL_ITERATIONS), converged=True)
         worse = 0
         for each in ranks:
             score, iterations, converged = self._climb(each, held)

@@ -21,6 +21,7 @@ from ordinalgp.collaborative.low_rank import (
 )
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.posterior import Moments, Sites
+from ordinalgp.models.exact import check_finite
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.labels import count_levels, levels_agree
 
@@ -99,7 +100,18 @@ class LowRankRatings:
         )
         if not fits:
             raise ValueError("ids, begins, tastes, levels and the rest of the model disagree")
+        model._check_predictions()
         return model
+
+    def _check_predictions(self) -> None:
+        """Raise ValueError unless every rater and every item can be predicted."""
+        J, m = len(self.rater_ids), len(self.items)
+        by = np.concatenate([np.arange(J), np.zeros(m, dtype=np.intp)])
+        items = [self.items.values[0]] * J + list(self.items.values)
+        with np.errstate(all="ignore"):
+            at = self.latent(by, items, None)
+            check_finite(at.mean, at.var)
+            check_finite(self.probabilities(by, at))
 
     @property
     def rank(self) -> int:

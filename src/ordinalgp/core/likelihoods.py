@@ -256,12 +256,16 @@ class Thresholds(Likelihood):
         return out
 
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
-        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_."""
+        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_.
+
+        The smallest normal number stands for what underflows: no level is impossible.
+        """
         r, m = self.n_levels, len(mean)
         levels = np.tile(np.arange(r), m)
         log_p = self.log_expectation(levels, np.repeat(mean, r), np.repeat(var, r)).value
         log_p = log_p.reshape(m, r)
-        return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+        shares = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+        return np.asarray(np.maximum(shares, np.finfo(float).tiny))
 
     def variance_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
