@@ -21,6 +21,12 @@ from ordinalgp.collaborative.ratings import (
     read_ids,
     read_own_ratings,
 )
+from ordinalgp.collaborative.summary import (
+    ItemSummary,
+    RaterSummary,
+    summarise_items,
+    summarise_raters,
+)
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.decisions import decide, intervals
@@ -560,6 +566,33 @@ class CollaborativeOrdinalGP(BaseEstimator):
         score = self.expected_rating([rater] * len(ids), ids)
         best = left[np.argsort(-score, kind="stable")[:n]]
         return model.items.array(best)
+
+    def item_summary(self, coverage: float = 0.9) -> ItemSummary:
+        """Expected rating of each item, by a rater of whom nothing is known.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Probability that each interval of levels should have.
+
+        Returns
+        -------
+        ItemSummary
+            Arrays with the highest expected rating first.
+        """
+        check_is_fitted(self)
+        return summarise_items(self._result, nominal_threshold(coverage))
+
+    def rater_summary(self) -> RaterSummary:
+        """Number, mean and noise of each rater's ratings, and their use of the scale.
+
+        Returns
+        -------
+        RaterSummary
+            Arrays in the order of ``raters_``.
+        """
+        check_is_fitted(self)
+        return summarise_raters(self._result)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file, for :func:`ordinalgp.load`.

@@ -140,6 +140,15 @@ class LowRankRatings:
         """Items that a rater has rated."""
         return self.index[slice(*self.begins[rater : rater + 2])]
 
+    def given(self, rater: int) -> FloatArray:
+        """A rater's ratings as numbers."""
+        return self.values[self.codes[slice(*self.begins[rater : rater + 2])]]
+
+    @property
+    def average(self) -> FloatArray:
+        """Mean latent value of each item."""
+        return self.theta[:, -1]
+
     def link(self, rater: int) -> OrdinalProbit:
         """Map from a rater's latent values to levels."""
         return self.shared.center.clone_with_theta(self.rater_theta[rater])
