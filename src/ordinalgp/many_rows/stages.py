@@ -8,7 +8,6 @@
    samples of them, each several times larger than the last, so that two passes over all remain.
 """
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.exact import GPOptions, SearchSummary, warn_without_cavity
+from ordinalgp.runtime.scratch import scratch_folder
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import fit_generator
 
@@ -123,7 +123,7 @@ class Stages:
 
     def _run(self) -> InducedGP:
         n_sample = self.settings.sample_rows
-        with tempfile.TemporaryDirectory() as scratch:
+        with scratch_folder() as scratch:
             store = self._store(scratch)
             saved = store.load()
             if saved:
@@ -155,7 +155,7 @@ class Stages:
         learn = search.optimizer is not None
         return PassRunner(sweeps, task, store, limits, search.report, learn)
 
-    def _store(self, scratch: str) -> SiteStore:
+    def _store(self, scratch: Path) -> SiteStore:
         rows = self.rows
         if isinstance(rows, DaskRows) and self.checkpoint is not None:
             raise ValueError(
@@ -166,7 +166,7 @@ class Stages:
         if rows.n_rows <= self.settings.sample_rows or isinstance(rows, DaskRows):
             return SiteStore(0)
         if self.checkpoint is None:
-            folder = Path(scratch) if isinstance(rows, FactoryRows) else None
+            folder = scratch if isinstance(rows, FactoryRows) else None
             return SiteStore(rows.n_rows, folder)
         first = next(iter(rows)).load()
         mark = fingerprint_of(self.params, rows.n_rows, first)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -348,8 +348,9 @@ class LatentModel(ABC):
         check_rows(self.task.support, self.kernel, n_features)
         if self.likelihood.n_levels != n_levels:
             raise ValueError("the likelihood and the levels disagree")
-        found = self.latent(self.task.support[:1])
-        check_finite(found.mean, found.var)
+        if self.posterior is not None:  # it is derived once all else is known to be right
+            found = self.latent(self.task.support[:1])
+            check_finite(found.mean, found.var)
 
 
 @saved_as("model.exact")
@@ -365,18 +366,23 @@ class ExactGP(LatentModel):
     rows: RowIndex
     summary: SearchSummary
     posterior: Posterior = field(metadata={"saved": False})
+    derives: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Complete the posterior, which is then only read."""
-        self.posterior.observed()
+        if self.posterior is not None:
+            self.posterior.observed()
 
     @classmethod
-    def restored(cls, task: Any, sites: Sites, rows: RowIndex, summary: SearchSummary) -> Self:
-        """The model with its posterior derived; one factorisation."""
+    def restored(
+        cls, task: Any, sites: Sites, rows: RowIndex, summary: SearchSummary, *, derive: bool
+    ) -> Self:
+        """The model, if asked for with its posterior derived; one factorisation."""
         check_memory(len(task.X), n_matrices=4)
         if task.projection.shape != (len(task.y), len(task.X)):
             raise ValueError("the projection and the rows disagree")
-        return cls(task, sites, rows, summary, task.posterior(sites))
+        posterior: Any = task.posterior(sites) if derive else None
+        return cls(task, sites, rows, summary, posterior)
 
     @classmethod
     def infer(cls, task: Task, rows: RowIndex, found: SearchResult) -> Self:

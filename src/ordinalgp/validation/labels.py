@@ -295,10 +295,12 @@ def _reject_unknown(
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         row = unknown[0]
+        advice = f"Add this level to categories or drop such rows ({len(unknown)} in all)."
+        if (values.dtype.kind in "biuf") != (categories.dtype.kind in "biuf"):
+            advice = "Give both as strings, or both as numbers."
         raise ValueError(
             f"{name} must hold only the levels of categories, [{show(categories)}], but row {row} "
-            f"is {show(values[[row]])}. Add this level to categories or drop such rows "
-            f"({len(unknown)} in all)."
+            f"is {show(values[[row]])}. {advice}"
         )
 
 
