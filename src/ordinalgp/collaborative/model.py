@@ -149,6 +149,10 @@ class RatingsModel(CommonParts):
         codes = y if self.ordinal else np.searchsorted(self.values, y)
         return count_levels(codes.astype(np.intp), None, len(self.categories))
 
+    def rated(self, rater: int) -> IntArray:
+        """Items that a rater has rated."""
+        return self.raters[rater].index
+
     def link(self, rater: int) -> OrdinalProbit:
         """Map from a rater's latent values to levels; a Gaussian rater takes the nearest level."""
         own = self.raters[rater].likelihood
