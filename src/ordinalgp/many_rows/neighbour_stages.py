@@ -69,12 +69,14 @@ class NeighbourStages:
     checkpoint: Any
     params: dict[str, Any]
     """parameters that a checkpoint must agree with"""
+    theta: FloatArray | None = None
+    """hyperparameters of a short fit, from which the search begins"""
 
     def fit(self) -> NeighbourGP:
         """Run all stages."""
         rng = fit_generator(self.options.search.random_state)
-        every = self.rows.sample(self.rows.n_rows, rng)
-        start = self._starting_task(every, rng)
+        every = _every_row(self.rows, rng)
+        start = self.starting_task(every, rng)
         merged = merge_rows(every.X, every.codes, every.counts, start.kernel)
         store = self._store(every)
         saved = store.load()
@@ -90,7 +92,7 @@ class NeighbourStages:
         store.remove()
         return model
 
-    def _starting_task(self, every: Chunk, rng: Any) -> Task:
+    def starting_task(self, every: Chunk, rng: Any) -> Task:
         """A subset's task at the start, with a kernel of rough functions if none was given."""
         few, options = ArrayRows(every).sample(self.settings.subset_rows, rng), self.options
         X = np.asarray(few.X, dtype=float)
@@ -115,7 +117,7 @@ class NeighbourStages:
         limits, options = self.settings, self.options
         if options.search.optimizer is None:
             return Found(start, feature_weights(start.kernel, start.X), np.empty(0))
-        tasks = self._on_subset(start)
+        tasks = self.on_subset(start) if self.theta is None else [start.at(self.theta)]
         rows = self._cut(merged, feature_weights(tasks[0].kernel, start.X))
         few = on_blocks(start, rows, limits.halo_rows, limits.block_search_rows).patches
         jobs = options.search.n_jobs
@@ -130,7 +132,7 @@ class NeighbourStages:
         last = self._climbed(many, limits.refine_steps)
         return Found(last.task, weights, last.path)
 
-    def _on_subset(self, start: Task) -> list[Task]:
+    def on_subset(self, start: Task) -> list[Task]:
         """The subset's task at its best hyperparameters, from two starts or more."""
         search, steps = self.options.search, self.options.steps
         starts = search.starts(start, default=False, towards=self.options.towards)
@@ -169,6 +171,14 @@ class NeighbourStages:
         summary = SearchSummary(value, path, not moving, 1)
         sizes = self.neighbours, limits.halo_rows
         return NeighbourGP(like, rows, columns, *sizes, noise, summary)
+
+
+def _every_row(rows: Any, rng: Any) -> Chunk:
+    """All rows at once, also those without weight, wherever they are."""
+    if isinstance(rows, ArrayRows):
+        return rows.rows.take(slice(None))
+    every: Chunk = rows.sample(rows.n_rows, rng)
+    return every
 
 
 def _rougher(task: Task, theta: FloatArray) -> FloatArray:

@@ -61,6 +61,14 @@ class ManyRowsSettings:
     """of the better one, on the same rows"""
     refine_rows: int = 8000
     """rows of the blocks on which ``refine_steps`` follow"""
+    choice_places: int = 8
+    """around which rows are held out to choose between neighbours and inducing points"""
+    choice_rows: int = 4096
+    """rows from which inducing points predict these"""
+    choice_points: int = 256
+    """number of inducing points then, at most"""
+    choice_margin: float = 0.01
+    """nats by which neighbours must be better, since the short fit favours them"""
     length_scale_sd: float = 1.0
     """deviation of the hyperprior on log length scales of the default kernel"""
     report_seconds: float = 10.0
