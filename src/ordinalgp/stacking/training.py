@@ -142,6 +142,8 @@ class Training:
     """scaling of the inputs; None: every model sees them as given"""
     views: dict[str, View] = field(default_factory=dict)
     """views of models that do not see standardised inputs"""
+    prior: dict[str, float] = field(default_factory=dict)
+    """weights that the rows' weights are pulled towards, in proportion; 1 where none is given"""
     for_certain: tuple[str, ...] = ()
     """models that are fitted only where the others find left-out rows almost certain"""
     towards: dict[str, WarmStart] = field(default_factory=dict)
@@ -184,7 +186,7 @@ class Training:
         usual = {name: m for name, m in self.models.items() if name not in self.for_certain}
         found = self._fit_all(usual, rows, places, note=note)
         tables = [each.left_out for each in found]
-        mean = _mean(self._weights(tables, rows), tables)
+        mean = _mean(self._weights(found, tables, rows), tables)
         more = {name: self.models[name] for name in self.for_certain}
         if more and _log_score(mean, rows) < self.settings.certain:
             found += self._fit_all(more, rows, places, note=note, fatal=False)
@@ -192,7 +194,7 @@ class Training:
 
     def _of_use(self, found: list[Candidate], rows: Rows, least: float) -> list[Candidate]:
         """Models with at least this weight in the mixture of their training rows."""
-        weights = self._weights([each.left_out for each in found], rows)
+        weights = self._weights(found, [each.left_out for each in found], rows)
         least = min(least, float(np.max(weights)))
         return [each for each, weight in zip(found, weights, strict=True) if weight >= least]
 
@@ -233,7 +235,7 @@ class Training:
         places: IntArray,
     ) -> MixtureModel:
         """The mixture whose weights predict the rows ``judge`` best, from predictions of them."""
-        fitted = self._weights(judged, judge)
+        fitted = self._weights(found, judged, judge)
         fitted[fitted < min(self.settings.least_weight, float(np.max(fitted)))] = 0.0
         fitted /= np.sum(fitted)
         mean = _mean(fitted, judged)
@@ -272,11 +274,14 @@ class Training:
         n = len(weights)
         self.report(Progress("model", n, n, None, 0.0, f"weights: {shown}", done=True))
 
-    def _weights(self, tables: list[FloatArray], rows: Rows) -> FloatArray:
+    def _weights(
+        self, found: list[Candidate], tables: list[FloatArray], rows: Rows
+    ) -> FloatArray:
         """Weights of models with these probabilities of the rows, each row left out."""
         own = np.arange(len(rows.codes)), rows.codes
         proba = np.column_stack([table[own] for table in tables])
-        return mixture_weights(proba, rows.weights, self.shrinkage)
+        prior = np.array([self.prior.get(each.name, 1.0) for each in found])
+        return mixture_weights(proba, rows.weights, self.shrinkage, prior)
 
     def _fit_all(
         self,
