@@ -13,6 +13,7 @@ five sets without noise it lowers error rates from .016 to .014. Hence they are 
 left-out rows are almost certain.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ma
 from ordinalgp._typing import IntArray
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.hyperpriors import HyperPrior
-from ordinalgp.kernels import Additive, Exponential
+from ordinalgp.kernels import Additive, Exponential, Projected
 from ordinalgp.kernels.per_column import per_column
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking.inputs import View
@@ -38,10 +39,18 @@ _NOISE = (0.003, 30.0)
 # Log length scales around their mean, and log noise around one half, as chosen on other data.
 _HALF = float(np.log(0.5))
 _PRIOR = HyperPrior(length_scales=0.5, noise=(_HALF, 1.0))
+_PRIOR_OF_THRESHOLDS = HyperPrior(length_scales=0.5, noise=(_HALF, 1.0), gaps=0.5)
 _PRIOR_OF_STEPS = HyperPrior(length_scales=0.5, noise=(_HALF, 2.0))
 _WIDE_PRIOR = HyperPrior(length_scales=1.0, noise=(_HALF, 2.0))
 
-SHARP = ("sharp thresholds", "sharp sequential")
+# Few rows cannot tell whether sequential models, with more parameters, are better.
+PRIOR_WEIGHTS = dict.fromkeys(
+    ("smooth thresholds", "rough thresholds", "additive thresholds", "linear thresholds"), 3.0
+)
+"""weights in proportion, towards which the rows' are pulled; 1 for all others"""
+DIRECTED = ("directed thresholds", "directed sequential")
+"""models that learn directions of the inputs, the first one for both"""
+SHARP = ("sharp thresholds", "sharp sequential", *DIRECTED)
 """models for rows almost without noise"""
 
 
@@ -58,15 +67,20 @@ def default_models(n_features: int, groups: IntArray | None = None) -> dict[str,
     steps = per_column(Exponential(2 * d * one, _BOUNDS), groups)
     additive = per_column(Additive(1.35 * one, _BOUNDS), groups)
     smooth = per_column(RBF(np.sqrt(d) * one, _BOUNDS), groups)
+    isotropic = RBF(np.sqrt(d), _BOUNDS)
+    directed = Projected(isotropic, np.eye(n_features))
+    thresholds = partial(OrdinalGPClassifier, hyperprior=_PRIOR_OF_THRESHOLDS)
     found: dict[str, Any] = {
-        "smooth thresholds": OrdinalGPClassifier(RBF(np.sqrt(d), _BOUNDS)),
-        "rough thresholds": OrdinalGPClassifier(rough + functions + linear, hyperprior=_PRIOR),
-        "additive thresholds": OrdinalGPClassifier(additive, hyperprior=_PRIOR),
-        "linear thresholds": OrdinalGPClassifier(linear, hyperprior=_PRIOR),
+        "smooth thresholds": OrdinalGPClassifier(isotropic, hyperprior=HyperPrior(None, gaps=0.5)),
+        "rough thresholds": thresholds(rough + functions + linear),
+        "additive thresholds": thresholds(additive),
+        "linear thresholds": thresholds(linear),
         "smooth sequential": SequentialOrdinalGP(smooth, hyperprior=_PRIOR_OF_STEPS),
         "rough sequential": SequentialOrdinalGP(steps + linear, hyperprior=_PRIOR),
         "additive sequential": SequentialOrdinalGP(additive + linear, hyperprior=_PRIOR),
         "sharp thresholds": OrdinalGPClassifier(smooth, hyperprior=_WIDE_PRIOR),
         "sharp sequential": SequentialOrdinalGP(smooth, hyperprior=_WIDE_PRIOR),
+        "directed thresholds": OrdinalGPClassifier(directed, hyperprior=_WIDE_PRIOR),
+        "directed sequential": SequentialOrdinalGP(directed, hyperprior=_WIDE_PRIOR),
     }
     return {name: model.set_params(noise_bounds=_NOISE) for name, model in found.items()}

@@ -9,7 +9,13 @@ from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.exact import WarmStart
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.stacking.default_models import SHARP, VIEWS, default_models
+from ordinalgp.stacking.default_models import (
+    DIRECTED,
+    PRIOR_WEIGHTS,
+    SHARP,
+    VIEWS,
+    default_models,
+)
 from ordinalgp.stacking.inputs import Inputs
 from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.training import Rows, StackingSettings, Training, starts_towards
@@ -164,7 +170,8 @@ class StackedOrdinalGP(OrdinalClassifier):
         if self.models is None:
             inputs, groups = Inputs.learn(X, weights), self._groups(X.shape[1])
             models = default_models(X.shape[1], groups)
-            training = Training(models, *options, inputs, VIEWS, SHARP, towards)
+            special = {"prior": PRIOR_WEIGHTS, "for_certain": SHARP, "directed": DIRECTED}
+            training = Training(models, *options, inputs, VIEWS, towards=towards, **special)
         else:
             training = Training(self.models, *options, towards=towards)
         return Fitted(self._signature(levels), training.fit(rows))
