@@ -246,7 +246,9 @@ def _sums(seed: int) -> tuple[FloatArray, IntArray]:
 # ---------------------------------------------------------------------------------- the lists
 
 
-def _task(name: str, size: int, table: Callable[..., tuple[FloatArray, IntArray]], *a: object) -> Task:
+def _task(
+    name: str, size: int, table: Callable[..., tuple[FloatArray, IntArray]], *a: object
+) -> Task:
     return Task(f"{name}, {size}", lambda: table(*a), size)
 
 
@@ -279,7 +281,10 @@ def noisy_tasks() -> list[Task]:
         *(_task(f"{t}: {q}", n, _question, t, q, b) for t, q, b, n in questions),
         *(_task(f"{kind}, {b} bins", n, _function, kind, b) for kind, b, n in functions),
         *(_task(f"{name}, {b} bins", n, _bundled, name, b) for name, b, n in bundled),
-        *(_task(f"{name}, {b} bins" if b else name, n, _benchmark, name, b) for name, b, n in whole),
+        *(
+            _task(f"{name}, {b} bins" if b else name, n, _benchmark, name, b)
+            for name, b, n in whole
+        ),
         _task("verbal aggression", 200, _aggression),
     ]
 

@@ -43,15 +43,14 @@ _PRIOR_OF_THRESHOLDS = HyperPrior(length_scales=0.5, noise=(_HALF, 1.0), gaps=0.
 _PRIOR_OF_STEPS = HyperPrior(length_scales=0.5, noise=(_HALF, 2.0))
 _WIDE_PRIOR = HyperPrior(length_scales=1.0, noise=(_HALF, 2.0))
 
-# Few rows cannot tell whether sequential models, with more parameters, are better.
-PRIOR_WEIGHTS = dict.fromkeys(
-    ("smooth thresholds", "rough thresholds", "additive thresholds", "linear thresholds"), 3.0
-)
-"""weights in proportion, towards which the rows' are pulled; 1 for all others"""
 DIRECTED = ("directed thresholds", "directed sequential")
 """models that learn directions of the inputs, the first one for both"""
 SHARP = ("sharp thresholds", "sharp sequential", *DIRECTED)
 """models for rows almost without noise"""
+# Few rows cannot tell whether sequential models, with more parameters, are better.
+_THRESHOLDS = ("smooth thresholds", "rough thresholds", "additive thresholds", "linear thresholds")
+PRIOR_WEIGHTS = dict.fromkeys(_THRESHOLDS, 3.0) | dict.fromkeys(SHARP, 6.0)
+"""weights in proportion, towards which the rows' are pulled; 1 for all others"""
 
 
 def default_models(n_features: int, groups: IntArray | None = None) -> dict[str, Any]:

@@ -170,8 +170,8 @@ class StackedOrdinalGP(OrdinalClassifier):
         if self.models is None:
             inputs, groups = Inputs.learn(X, weights), self._groups(X.shape[1])
             models = default_models(X.shape[1], groups)
-            special = {"prior": PRIOR_WEIGHTS, "for_certain": SHARP, "directed": DIRECTED}
-            training = Training(models, *options, inputs, VIEWS, towards=towards, **special)
+            special = PRIOR_WEIGHTS, SHARP, DIRECTED
+            training = Training(models, *options, inputs, VIEWS, *special, towards)
         else:
             training = Training(self.models, *options, towards=towards)
         return Fitted(self._signature(levels), training.fit(rows))

@@ -282,9 +282,7 @@ class Training:
         n = len(weights)
         self.report(Progress("model", n, n, None, 0.0, f"weights: {shown}", done=True))
 
-    def _weights(
-        self, found: list[Candidate], tables: list[FloatArray], rows: Rows
-    ) -> FloatArray:
+    def _weights(self, found: list[Candidate], tables: list[FloatArray], rows: Rows) -> FloatArray:
         """Weights of models with these probabilities of the rows, each row left out."""
         own = np.arange(len(rows.codes)), rows.codes
         proba = np.column_stack([table[own] for table in tables])
