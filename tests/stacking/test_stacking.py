@@ -152,7 +152,7 @@ def test_sharp_models_are_for_rows_without_noise(noise):
     fitted = {p.text for p in seen if not p.done}
     assert set(SHARP) <= default_models(3).keys() == model.weights_.keys()
     assert (set(SHARP) <= fitted) == (noise == 0.0)
-    assert sum(model.weights_[name] > 0 for name in SHARP) == (2 if noise == 0.0 else 0)
+    assert sum(model.weights_[name] > 0 for name in SHARP) == (len(SHARP) if noise == 0.0 else 0)
 
 
 def test_the_default_models_follow_the_scale_of_the_inputs():
