@@ -28,7 +28,7 @@ class StackedOrdinalGP(OrdinalClassifier):
 
     No kernel has to be chosen. The models are fitted one by one, and their probabilities are
     averaged. The weights are those with which the mixture predicts left-out rows best, pulled
-    towards equal weights.
+    towards prior weights.
 
     Parameters
     ----------
@@ -43,9 +43,10 @@ class StackedOrdinalGP(OrdinalClassifier):
         of one column, such as the 0/1 features of a nominal one, share a length scale and a
         function (:class:`ordinalgp.kernels.PerColumn`). None: each feature is a column.
     shrinkage : float, default=8.0
-        Strength of the pull towards equal weights, in nats per nat of divergence: the weights
+        Strength of the pull towards prior weights, in nats per nat of divergence: the weights
         maximise the leave-one-out log likelihood of the mixture less ``shrinkage`` times their
-        Kullback-Leibler divergence from equal weights. 0 trusts the rows alone.
+        Kullback-Leibler divergence from the prior weights. These are equal for ``models`` of your
+        own. 0 trusts the rows alone.
     categories : sequence, default=None
         Levels from lowest to highest, for all models. None takes them from an ordered pandas or
         polars categorical, or sorts numbers. Strings without an order are an error.
@@ -87,8 +88,9 @@ class StackedOrdinalGP(OrdinalClassifier):
 
     Notes
     -----
-    Two of the default models, the sharp ones, are for data almost without noise. They are fitted
-    only where the leave-one-out log score of the others is below 0.25.
+    Four of the default models, the sharp and the directed ones, are for data almost without noise.
+    They are fitted only where the leave-one-out log score of the others is below 0.25. Two of them
+    learn directions of the inputs from earlier fits; up to 300 features.
 
     Up to 600 different rows every model is fitted on all rows. Above, all are fitted on 450 rows
     first, and only those with a weight of at least 0.02 there are fitted on all rows, with short

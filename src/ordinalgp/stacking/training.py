@@ -195,7 +195,7 @@ class Training:
         found = self._fit_all(usual, rows, places, note=note)
         tables = [each.left_out for each in found]
         mean = _mean(self._weights(found, tables, rows), tables)
-        more = {name: self.models[name] for name in self.for_certain}
+        more = {name: self.models[name] for name in self.for_certain if name in self.models}
         if more and _log_score(mean, rows) < self.settings.certain:
             found += self._fit_all(more, rows, places, note=note, fatal=False)
         return found
