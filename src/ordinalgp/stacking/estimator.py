@@ -70,6 +70,8 @@ class StackedOrdinalGP(OrdinalClassifier):
         of the default set are fitted on scaled inputs.
     weights_ : dict of str and float
         Weight of every name in ``models``, 0 for those not fitted or not kept; they sum to one.
+    prior_weights_ : dict of str and float
+        Weights, in proportion, towards which ``weights_`` are pulled; 1 for ``models`` of your own.
     sharpness_ : float
         Exponent of the averaged probabilities, at least 1. An average is more cautious than its
         parts; where left-out rows show that levels are almost certain, it is sharpened.
@@ -194,6 +196,8 @@ class StackedOrdinalGP(OrdinalClassifier):
     def _publish(self, model: MixtureModel) -> None:
         weights = model.weights.tolist()
         self.weights_ = dict(zip(model.names, weights, strict=True))
+        prior = PRIOR_WEIGHTS if self.models is None else {}
+        self.prior_weights_ = {name: prior.get(name, 1.0) for name in model.names}
         names = [name for name, weight in self.weights_.items() if weight > 0]
         self.models_ = dict(zip(names, model.models, strict=True))
         self.sharpness_ = model.sharpness
