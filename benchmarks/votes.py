@@ -242,9 +242,9 @@ def page(records: list[dict[str, Any]]) -> str:
             lines.append(f"| {r['model']} | {r['seconds']:.4f} | " + " | ".join(ratios) + " |")
     lines += [
         "",
-        "Seconds of processor time, the fastest of five rounds in which all take turns. choix has no "
-        "ties: they are dropped, or count as won by both. Its data are prepared before, those of the "
-        "others are not.",
+        "Seconds of processor time, the fastest of five rounds in which all take turns. choix has "
+        "no ties: they are dropped, or count as won by both. Its data are prepared before, those "
+        "of the others are not.",
         "",
         "## A thousand items, a million votes",
         "",
@@ -281,10 +281,10 @@ def page(records: list[dict[str, Any]]) -> str:
     for r in records:
         if r["part"] == "recovery":
             lines.append(
-                f"40 items, 4,000 votes, 20 judges, 20 simulated sets. The 90 % interval of the bias "
-                f"has the truth in {100 * r['bias_covered']:.0f} % of the sets. Those of the judges' "
-                f"noise factors have it in {100 * r['factors_covered']:.0f} % of the cases. Log "
-                f"factors found correlate with the true ones by {r['correlation']:.2f}."
+                f"40 items, 4,000 votes, 20 judges, 20 simulated sets. The 90 % interval of the "
+                f"bias has the truth in {100 * r['bias_covered']:.0f} % of the sets. Those of the "
+                f"judges' noise factors have it in {100 * r['factors_covered']:.0f} % of the cases. "
+                f"Log factors found correlate with the true ones by {r['correlation']:.2f}."
             )
     return "\n".join(lines) + "\n"
 
