@@ -283,7 +283,7 @@ def page(records: list[dict[str, Any]]) -> str:
             lines.append(
                 f"40 items, 4,000 votes, 20 judges, 20 simulated sets. The 90 % interval of the "
                 f"bias has the truth in {100 * r['bias_covered']:.0f} % of the sets. Those of the "
-                f"judges' noise factors have it in {100 * r['factors_covered']:.0f} % of the cases. "
+                f"judges' noise factors have it in {100 * r['factors_covered']:.0f} % of cases. "
                 f"Log factors found correlate with the true ones by {r['correlation']:.2f}."
             )
     return "\n".join(lines) + "\n"
