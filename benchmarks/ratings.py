@@ -281,18 +281,22 @@ def page(records: list[dict[str, Any]]) -> str:
 def main() -> None:
     warnings.simplefilter("ignore")
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.unlink(missing_ok=True)
     absent = [
         {"part": "absent", "reason": f"{name} is not installed, and so not measured."}
         for name, module in PACKAGES.items()
         if not find_spec(module)
     ]
-    parts: list[Callable[[], list[dict[str, Any]]]] = [lambda: absent, measure_growth]
-    parts += [lambda name=name, top=top: measure_case(name, top) for name, top in CASES.items()]
+    parts: dict[str, Callable[[], list[dict[str, Any]]]] = {"growth": measure_growth}
+    for name, top in CASES.items():
+        parts[name] = lambda name=name, top=top: measure_case(name, top)
+    # An interrupted run goes on; to begin anew, remove the file.
+    records = read_records(RESULTS) if RESULTS.exists() else []
+    done = {record.get("case", record["part"]) for record in records}
     with open_results(RESULTS) as results, threadpool_limits(1):
-        for part in parts:
-            for record in part():
+        for part, measure in ({"absent": lambda: absent} | parts).items():
+            for record in measure() if part not in done else []:
                 results.write(json.dumps(record | version_stamp()).encode() + b"\n")
+                results.flush()
                 print(record, flush=True)
     Path(PAGE).write_text(page(read_records(RESULTS)), encoding="utf-8")
 
