@@ -56,7 +56,9 @@ typical = np.exp(np.mean(np.log(noise)))
 place = np.arange(20)
 fig, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 width = [found.factor - found.low, found.high - found.factor]
-ax.errorbar(found.factor, place, xerr=width, fmt="o", capsize=3, label="found, 90 % interval")
+ax.errorbar(
+    found.factor, place, xerr=width, fmt="o", capsize=3, label="found, 90 % interval"
+)
 ax.plot(noise[found.judges] / typical, place, "kx", label="true")
 ax.set(xscale="log", yticks=place, xlabel="noise, in units of the typical judge's")
 ax.set_yticklabels([f"judge {name}" for name in found.judges])
