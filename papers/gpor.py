@@ -570,7 +570,8 @@ def genes_page(records: Sequence[Record], experiment: Experiment) -> list[Part]:
         "Relevances are learned on the training half by an ARD linear kernel, the less relevant "
         "half of the genes is left out, and so on; the errors are those of a plain linear kernel "
         f"on the genes kept, on the other half of the rows. {machine}The paper's microarray (Singh "
-        "et al. 2002) is not available with its scores, so that figures are not compared digit by digit."
+        "et al. 2002) is not available with its scores, so that figures are not compared digit by "
+        "digit."
     )
     return parts
 
