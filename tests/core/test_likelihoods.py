@@ -205,7 +205,6 @@ def test_without_noise_a_level_is_an_interval():
         assert_array_equal(p, (np.searchsorted(cuts, u) == level).astype(float))
 
 
-
 def test_log_concave_within_its_bounds(case):
     likelihood, y, mean, var = case
     at = likelihood.log_expectation(y, 30 * mean, var)
