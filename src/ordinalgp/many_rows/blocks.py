@@ -18,6 +18,8 @@ from ordinalgp.persistence import saved_as
 _MIDDLE = 0.25  # share of the rows on each side of a cut that equal values may move
 _CANDIDATES = 24  # rows in the blocks that are searched, per row that is wanted
 _SPREAD = 32  # rows of a group to which distances are computed
+_OWN = 8  # rows that are wanted, per row that tells how far those of one input reach
+_LEAST_REACH = 1e-12  # of the largest squared distance, where many rows are almost equal
 _TRIED = 20  # rows at which a kernel is probed
 _FRACTION = 0.3  # of a standard deviation, by which they are moved
 _REACH = 1e140  # of coordinates, whose squares are numbers
@@ -150,19 +152,23 @@ class Blocks:
         return -1 - at
 
     def nearest(self, X: FloatArray, group: FloatArray, n: int, allowed: Any = True) -> IntArray:
-        """The ``n`` rows nearest to any of a group of inputs, in blocks that are ``allowed``.
+        """The ``n`` rows nearest to a group of inputs, in blocks that are ``allowed``.
 
-        ``X`` has all rows. Boxes far from the group are not searched, and of a large group some
-        rows stand for all.
+        ``X`` has all rows. A distance counts in units of how far an input's own near rows reach, so
+        that inputs where rows are sparse have their share. Boxes far from the group are not
+        searched, and of a large group some inputs stand for all.
         """
         allowed = np.flatnonzero(np.broadcast_to(allowed, len(self)))
         near = self._in_near_blocks(coordinates(group, self.weights), n, allowed)
         if len(near) <= n:
             return near
-        some = group[:: -(-len(group) // _SPREAD)]
-        there = coordinates(X[near], self.weights)
-        distance = cdist(there, coordinates(some, self.weights), "sqeuclidean").min(axis=1)
-        return np.sort(near[np.argpartition(distance, n)[:n]])
+        some = coordinates(group[:: -(-len(group) // _SPREAD)], self.weights)
+        distance = cdist(some, coordinates(X[near], self.weights), "sqeuclidean")
+        own = max(1, n // _OWN)
+        reach = np.partition(distance, own - 1, axis=1)[:, own - 1 : own]
+        least = max(_LEAST_REACH * float(distance.max()), np.finfo(float).tiny)
+        distance /= np.maximum(reach, least)
+        return np.sort(near[np.argpartition(distance.min(axis=0), n)[:n]])
 
     def _in_near_blocks(self, Z: FloatArray, n: int, allowed: IntArray) -> IntArray:
         """Rows of the blocks nearest to ``Z``, several times ``n`` of them, ascending."""

@@ -37,7 +37,6 @@ from ordinalgp.models.exact import (
 from ordinalgp.persistence import saved_as
 
 _GROUP = 32  # most rows that are predicted with one factorisation
-_MOST = 3.0  # neighbours of a large group, per neighbour of a single row
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +103,8 @@ class NeighbourGP(LatentModel):
         order = np.argsort(place, kind="stable")
         for cell in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
             for group in _parts(cell, X, blocks.weights):
-                share = min(len(group) ** (1 / 3), _MOST)  # the work per row stays the same
-                n = round(share * self.neighbours)
+                # So many that a factorisation for all costs what one for each would.
+                n = round(len(group) ** (1 / 3) * self.neighbours)
                 yield group, blocks.nearest(self.rows.X, X[group], n)
 
     def _prior_and_sites(self, near: IntArray) -> tuple[FloatArray, Sites]:

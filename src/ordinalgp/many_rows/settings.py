@@ -49,7 +49,7 @@ class ManyRowsSettings:
     """rows of a block, at most, where neighbours predict"""
     halo_rows: int = 150
     """rows near a block that inform its sites"""
-    auto_neighbours: int = 150
+    auto_neighbours: int = 200
     """rows from which a new row is predicted"""
     subset_steps: int = 40
     """of the search on a subset, before that on blocks"""

@@ -55,7 +55,7 @@ class SequentialOrdinalGP(OrdinalClassifier):
         Number of inducing points for steps with more rows than that. None is exact. "auto" takes
         at most 512.
     neighbours : "auto" or int, default="auto"
-        Number of rows from which a new row is predicted, with neighbours. "auto" is 150.
+        Number of rows from which a new row is predicted, with neighbours. "auto" is 200.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
