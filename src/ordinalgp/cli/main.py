@@ -60,6 +60,11 @@ COMMANDS = {  # in the order of --help
         "Rank items from comparisons of pairs, best first.",
         "rank items.csv comparisons.csv -o ranking.csv",
     ),
+    "ask": Entry(
+        "ask",
+        "Ask people which of two items is better, on a page in the browser.",
+        'ask essays.csv --question "Which essay is better?"',
+    ),
     "report": Entry(
         "saved_model",
         "Write one page about a model: summary, plots, and how to read them.",
