@@ -1,18 +1,18 @@
 """Analyses in a process of their own, so that pages never wait for one.
 
-The process has a low priority and one thread of BLAS. It reads the next request when the last one
-is done, and ends when the connection does: with the server, however that ends.
+The process has a low priority and one thread of BLAS. It ends when its connection does: with the
+server, however that ends. A thread of the server sends it the newest answers whenever it is free.
 """
 
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from threading import Event, Thread
+from multiprocessing.connection import Connection, wait
+from threading import Lock, Thread
 from typing import Any
 
 from ordinalgp.ask.analysis import Analysis, Analyst, Snapshot
@@ -20,10 +20,9 @@ from ordinalgp.ask.forecast import Outlook
 from ordinalgp.runtime.threads import one_thread
 
 _NICE = 10
-_OUTLOOK_SHARE = 0.25  # of the time of the process, at most, that it looks ahead
+_OUTLOOK_SHARE = 0.25  # of its time, at most, that the process looks ahead while answers come in
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds before a process that died is started again
 _LONGEST_ANALYSIS = 900.0  # seconds, after which the process is started again
-_TICK = 0.2  # seconds between looks at whether to stop
 
 
 @dataclass(frozen=True)
@@ -35,46 +34,44 @@ class Failure:
 
 Result = Analysis | Outlook | Failure
 
+# --------------------------------------------------------------------------- the process
+
 
 def serve(connection: Connection, analyst: Analyst) -> None:
-    """Answer requests until the connection ends: the main function of the process."""
+    """Answer requests until the connection ends: the main function of the process.
+
+    Each request has one answer, an analysis or a failure. An outlook may follow: at once, or
+    where that would take too much of the time, when no other request has come for a while.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server
     if hasattr(os, "nice"):
         os.nice(_NICE)
-    ahead = _Ahead()
+    due = 0.0
     with suppress(EOFError, OSError), one_thread():
         while True:
-            for result in _results(analyst, connection.recv(), ahead):
+            results = _without_errors(analyst.analyse(connection.recv()))
+            for place, result in enumerate(results):
                 connection.send(result)
-            connection.send(None)
+                if place == 0 and connection.poll(max(0.0, due - time.perf_counter())):
+                    break
+                began = time.perf_counter()
+            else:
+                ended = time.perf_counter()
+                due = ended + (ended - began) * (1 / _OUTLOOK_SHARE - 1)
 
 
-@dataclass(eq=False)
-class _Ahead:
-    """Time of the last look ahead, which is left out while it would take too much of all time."""
-
-    due: float = 0.0
-
-    def look(self, results: Any) -> Any:
-        began = time.perf_counter()
-        found = next(results)
-        ended = time.perf_counter()
-        self.due = ended + (ended - began) * (1 / _OUTLOOK_SHARE - 1)
-        return found
-
-
-def _results(analyst: Analyst, snapshot: Snapshot, ahead: _Ahead) -> Any:
+def _without_errors(results: Iterator[Any]) -> Iterator[Any]:
     try:
-        results = analyst.analyse(snapshot)
-        yield next(results)
-        if time.perf_counter() >= ahead.due:
-            yield ahead.look(results)
-    except Exception as error:  # whatever it is, the answers are kept, and the page says so
+        yield from results
+    except Exception as error:  # whatever it is, answers are kept, and the page says that it was
         yield Failure(f"{type(error).__name__}: {error}")
 
 
+# ---------------------------------------------------------------------------- the thread
+
+
 class Background:
-    """A thread that keeps the process busy: with the newest answers, whenever there are new ones.
+    """A thread that sends requests to the process, and hands on its results.
 
     ``read`` makes a request, or None if there is nothing to do; ``publish`` gets the results. Both
     are called in the thread.
@@ -87,7 +84,9 @@ class Background:
         publish: Callable[[Result], None],
     ) -> None:
         self._analyst, self._read, self._publish = analyst, read, publish
-        self._news, self._stopped = Event(), Event()
+        self._bell, self._ring = get_context("spawn").Pipe(duplex=False)
+        self._rung, self._lock = False, Lock()
+        self._stopped = False
         self._process: Any = None
         self._connection: Any = None
         self._thread = Thread(target=self._run, name="analysis", daemon=True)
@@ -98,16 +97,19 @@ class Background:
         self._thread.start()
 
     def notify(self) -> None:
-        """There are new answers."""
-        self._news.set()
+        """Say that there are new answers."""
+        with self._lock:
+            if not self._rung:
+                self._ring.send_bytes(b"!")
+            self._rung = True
 
     def stop(self) -> None:
         """End the process and the thread, without waiting for an analysis."""
-        self._stopped.set()
-        self._news.set()
+        self._stopped = True
+        self.notify()
         self._end_process()
         if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
+            self._thread.join(timeout=10.0)
 
     def _start_process(self) -> None:
         context = get_context("spawn")
@@ -119,42 +121,45 @@ class Background:
         theirs.close()
 
     def _end_process(self) -> None:
-        with suppress(OSError):
-            self._connection.close()
         self._process.kill()
-        self._process.join(timeout=5.0)
+        self._process.join(timeout=10.0)
 
     def _run(self) -> None:
         pause = _FIRST_PAUSE
-        while True:
-            self._news.wait()
-            self._news.clear()
-            if self._stopped.is_set():
-                return
+        while not self._stopped:
             try:
-                request = self._read()
-                if request is not None:
-                    self._exchange(request)
-                pause = _FIRST_PAUSE
-            except (EOFError, OSError):
-                if self._stopped.wait(pause):
+                self._exchange()
+            except (EOFError, OSError):  # the process has ended
+                if self._stopped:
                     return
-                self._publish(Failure("The analysis stopped, and is started again."))
+                self._publish(Failure("the analysis stopped, and is started again"))
+                time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
                 self._end_process()
+                self._connection.close()
                 self._start_process()
-                self._news.set()
+                self.notify()
 
-    def _exchange(self, request: Snapshot) -> None:
-        """Send a request, and publish all results of it."""
-        self._connection.send(request)
-        until = time.monotonic() + _LONGEST_ANALYSIS
-        while not self._stopped.is_set():
-            if not self._connection.poll(_TICK):
-                if time.monotonic() > until:
-                    raise TimeoutError
-                continue
-            result = self._connection.recv()
-            if result is None:
-                return
-            self._publish(result)
+    def _exchange(self) -> None:
+        """Send requests and publish results, until one of both ends."""
+        news, asked_at = False, 0.0
+        while not self._stopped:
+            ready = wait([self._bell, self._connection], None if not asked_at else 1.0)
+            if self._bell in ready:
+                news = True
+                with self._lock:
+                    self._bell.recv_bytes()
+                    self._rung = False
+            if self._connection in ready:
+                result = self._connection.recv()
+                self._publish(result)
+                if not isinstance(result, Outlook):
+                    asked_at = 0.0
+            if asked_at and time.monotonic() - asked_at > _LONGEST_ANALYSIS:
+                raise TimeoutError
+            if news and not asked_at and not self._stopped:
+                news = False
+                request = self._read()
+                if request is not None:
+                    self._connection.send(request)
+                    asked_at = time.monotonic()

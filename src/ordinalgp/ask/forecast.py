@@ -38,8 +38,9 @@ class Outlook:
     """number of best items"""
     certainty: float
     """mean probability that one of them belongs to the best"""
-    remaining: int
-    """about so many more answers until they are settled; 0 if they are"""
+    remaining: int | None
+    """about so many more answers until they are settled; None if that is not to be expected from
+    any number of the pairs that are left"""
     beyond: bool = False
     """whether it takes more than ``remaining`` answers"""
 
@@ -100,6 +101,8 @@ def outlook(
         before, steps = then, step
         if np.isfinite(passed).mean() > 0.5:
             return Outlook(top, now, max(1, round(float(np.median(passed)))))
+    if steps >= len(questions.left):
+        return Outlook(top, now, None)
     return Outlook(top, now, steps, beyond=True)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ordinalgp.ask.agreement import Agreement
 from ordinalgp.ask.analysis import Analysis, Snapshot, Wishes
 from ordinalgp.ask.background import Failure, Result
-from ordinalgp.ask.forecast import SETTLED, Outlook
+from ordinalgp.ask.forecast import Outlook
 from ordinalgp.ask.items import Items
 from ordinalgp.ask.questions import Questioner
 from ordinalgp.ask.store import Answer, Store
@@ -193,13 +193,14 @@ class Service:
         if self.outlook is None:
             return None
         at, found = self.outlook
-        remaining = max(1, found.remaining - max(0, self.n_answers - at))
+        remaining = found.remaining
+        if remaining:  # some of them have been given since
+            remaining = max(1, remaining - max(0, self.n_answers - at))
         return {
             "top": found.top,
             "certainty": round(found.certainty, 3),
-            "goal": SETTLED,
             "settled": found.settled,
-            "remaining": 0 if found.settled else remaining,
+            "remaining": remaining,
             "beyond": found.beyond,
         }
 

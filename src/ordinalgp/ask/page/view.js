@@ -16,7 +16,7 @@ function make(tag, name, text) {
 
 function makePart(part, count) {
   const node = make("div", "part");
-  if (part.label && count > 1) node.append(make("span", "label", part.label));
+  if (part.label && count > 1 && !part.image) node.append(make("span", "label", part.label));
   if (part.image) {
     node.classList.add("picture");
     const image = make("img");
@@ -79,6 +79,7 @@ export function showQuestion(question) {
 
 export function showMessage(title, text, { form = false } = {}) {
   for (const side of ["left", "right"]) element(side).hidden = true;
+  markChosen(null);
   element("message-title").textContent = title;
   element("message-text").textContent = text;
   element("judge-form").hidden = !form;
@@ -91,7 +92,7 @@ export function markChosen(outcome) {
   element("right").classList.toggle("chosen", outcome < 0);
   element("right").classList.toggle("other", outcome > 0);
   for (const button of element("choices").children) {
-    button.classList.toggle("chosen", Number(button.dataset.outcome) === outcome);
+    button.classList.toggle("chosen", button.dataset.outcome === String(outcome));
   }
 }
 
@@ -158,11 +159,15 @@ export function progressText(state, pace) {
   const answers = counted(state.answers, "answer", "answers");
   const found = state.progress;
   if (!found) return state.answers ? `${answers}.` : "No answers yet.";
-  if (found.settled) return `${answers}. ${capital(best(found.top))} settled.`;
-  const sure = `${Math.round(100 * found.certainty)} % sure now`;
+  const those = capital(best(found.top));
+  if (found.settled) return `${answers}. ${those} settled: stop here, or go on for the rest.`;
+  const percent = `${Math.round(100 * found.certainty)} % sure`;
+  if (found.remaining === null) return `${answers}. ${percent} of the top ${inWords(found.top)}.`;
+  const sure = `${percent} now`;
   if (found.beyond) return `${answers}. More than ${rounded(found.remaining)} more until ${best(found.top)} settled; ${sure}.`;
+  if (found.remaining < 4) return `${answers}. A few more until ${best(found.top)} settled; ${sure}.`;
   const about = rounded(found.remaining);
-  const minutes = pace ? Math.max(1, Math.round((about * pace) / 60)) : 0;
+  const minutes = Math.round((about * pace) / 60);
   const time = minutes ? `, ${counted(minutes, "minute", "minutes")} at your pace` : "";
   return `${answers}. About ${about} more until ${best(found.top)} settled${time}; ${sure}.`;
 }
@@ -170,8 +175,8 @@ export function progressText(state, pace) {
 export function showProgress(state, pace) {
   element("progress-text").textContent = progressText(state, pace);
   const found = state.progress;
-  const total = found ? state.answers + found.remaining : Infinity;
-  const share = found?.settled ? 1 : state.answers / total || 0;
+  let share = 0;
+  if (found) share = found.settled ? 1 : found.remaining ? state.answers / (state.answers + found.remaining) : found.certainty;
   element("bar").style.width = `${Math.round(1000 * share) / 10}%`;
 }
 
@@ -180,6 +185,7 @@ export function showProgress(state, pace) {
 export function showRanking(state, top, current) {
   const found = state.ranking;
   element("ranking").hidden = !found;
+  if (!found && state.answers) element("ranking-note").textContent = "The ranking is on its way.";
   if (!found) return;
   const n = found.items;
   element("ranking-note").textContent = `From ${counted(found.answers, "answer", "answers")}. An item's rank lies in its interval with a probability of 90 %.`;
