@@ -23,7 +23,8 @@ from papers.data import (
     standardise,
     star_errors,
 )
-from papers.models import MODELS, Model, SupportVectors, find_models, seeded
+from papers.machines import SupportVectors
+from papers.models import MODELS, Model, find_models, seeded
 from papers.pages import (
     Entry,
     Panel,

@@ -57,6 +57,11 @@ def _league(likelihood):
     return model.fit(teams, [(teams[i], teams[j]) for i, j in PAIRS], WINNER)
 
 
+def _judged():
+    model = PreferenceGP("independent", position_bias="learned")
+    return model.fit(N, PAIRS, WINNER, judges=np.array(["Ann", "Bob", "Cy"])[np.arange(N) % 3])
+
+
 MODELS = {
     "gp": lambda: OrdinalGPClassifier(RBF([1.0, 2.0]), categories=LEVELS).fit(X, NAMES),
     "gp-repeated": lambda: _gp(RBF(2.0) + WhiteKernel(0.1)).fit(X.round(1), CODES, CODES),
@@ -82,6 +87,7 @@ MODELS = {
     "discriminant": lambda: KernelDiscriminantOrdinal(RBF()).fit(X, CODES),
     "preference": lambda: PreferenceGP(RBF(2.0)).fit(X, PAIRS, WINNER),
     "preference-names": lambda: _league("logit"),
+    "preference-judges": lambda: _judged(),
     "preference-many-items": lambda: PreferenceGP(RBF(2.0), solver="sparse").fit(X, PAIRS, WINNER),
     "preference-relations": lambda: PreferenceGP(RBF(2.0)).fit_relations(X[:3], [[1, -2, 1]]),
     "collaborative": lambda: _rated(),

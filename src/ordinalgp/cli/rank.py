@@ -425,12 +425,12 @@ def _draw(board: _Leaderboard, path: Path) -> None:
 
 def _tell(board: _Leaderboard, written: list[Path]) -> None:
     model, found, rows = board.model, board.found, board.rows
-    print(f"{len(rows['item'])} items, {len(found.pairs)} comparisons ", end="")
-    print(f"({_counted(found.sides)}); noise sd {model.noise_:.3f}")
+    head = f"{len(rows['item'])} items, {len(found.pairs)} comparisons ({_counted(found.sides)})"
+    common.tell(f"{head}; noise sd {model.noise_:.3f}")
     _tell_method(_method(model), len(board.items.names))
     if board.bias is not None:
-        print(_bias_in_words(board))
-    print()
+        common.tell(_bias_in_words(board))
+    common.tell()
     heads = "rank", "item", "utility", "± sd", "ranks", "group", "best", "comparisons"
     table = common.grid(*heads, left=2)
     for row in records(rows)[:_MOST_SHOWN]:
@@ -440,18 +440,18 @@ def _tell(board: _Leaderboard, written: list[Path]) -> None:
     common.console().print(table)
     if len(rows["item"]) > _MOST_SHOWN:
         rest = "" if written else "; all with -o"
-        print(f"... and {len(rows['item']) - _MOST_SHOWN} more{rest}.")
-    print(
+        common.tell(f"... and {len(rows['item']) - _MOST_SHOWN} more{rest}.")
+    common.tell(
         f"\nranks: the item's rank lies between these with probability {board.coverage:.0%}\n"
         "group: its first item cannot be told apart from the others (not ahead with 95 %)\n"
         "best: probability of being the best of all"
     )
     if board.ask:
-        print("\nTo ask next:")
+        common.tell("\nTo ask next:")
         for left, right in board.ask:
-            print(f"  {left} or {right}")
+            common.tell(f"  {left} or {right}")
     if written:
-        print(f"\nSaved in {' and '.join(map(str, written))}.")
+        common.tell(f"\nSaved in {' and '.join(map(str, written))}.")
 
 
 def _range(row: dict[str, Any]) -> str:
@@ -513,7 +513,7 @@ def _tell_method(method: dict[str, Any], n_items: int) -> None:
     """Print the approximation, if there is one."""
     if n_inducing := method.get("inducing_items"):
         those = "1 item, which leaves" if n_inducing == 1 else f"{n_inducing} items, which leave"
-        print(
+        common.tell(
             f"Many items: hyperparameters from the {method['search_items']} most compared of "
             f"{n_items}; the function of the features is represented by "
             f"{those} {method['variance_left']:.1%} of its variance."

@@ -22,7 +22,7 @@ from ordinalgp.runtime.extras import import_extra
 from ordinalgp.runtime.files import check_folder, check_output, whole_file
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import listed
-from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, texts
+from ordinalgp.tables.cells import BadCell, BadInput, Table, composed, gaps, texts
 from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.encoding import describe_new_values, read_target
 from ordinalgp.tables.files import (
@@ -90,7 +90,8 @@ def predict(
     common.check_coverage(coverage)
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     if output is not None:
-        check_table_output(output, [model, table])
+        costs = [] if decision is None or decision in RULES else [Path(decision)]
+        check_table_output(output, [model, table, *costs])
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
@@ -111,8 +112,8 @@ def predict(
         told = {"rows": counts.total(), "skipped_rows": file.bad.skipped, "levels": levels}
         common.print_json(told | {"output": str(output)})
         return
-    print(f"{counts.total():,} rows predicted, in {output}: ", end="")
-    print(", ".join(f"{level}: {count:,}" for level, count in levels.items()))
+    counted = ", ".join(f"{level}: {count:,}" for level, count in levels.items())
+    common.tell(f"{counts.total():,} rows predicted, in {output}: {counted}")
 
 
 class _JsonLines(Writer):
@@ -245,7 +246,7 @@ def evaluate(
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
-    target = target or fitted.target
+    target = composed(target or fitted.target or "")
     if not target:
         raise BadInput(f"{model} does not name its target column. Give it: --target COLUMN.")
     codes, p = _predict_known(fitted, file, target)
@@ -350,17 +351,17 @@ def _print_evaluation(result: dict[str, Any]) -> None:
     common.console().print(f"{result['rows']} rows (lower is better). {DECISIONS}\n")
     common.print_scores(result["scores"])
     kappa = result["weighted_kappa"]
-    print(f"\nWeighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n")
+    common.tell(f"\nWeighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n")
     common.print_decisions(result["decisions"])
-    print("\nIntervals (ordinalgp predict --coverage):\n")
+    common.tell("\nIntervals (ordinalgp predict --coverage):\n")
     common.print_intervals(result["intervals"])
-    print()
+    common.tell()
     levels = [str(level) for level in result["levels"]]
     table = common.grid("true \\ predicted", *levels)
     for level, counts in zip(levels, result["confusion"], strict=True):
         table.add_row(Text(level), *map(str, counts))
     common.console().print(table)
-    print("\nCalibration: expected and observed rows at each level, and up to it:\n")
+    common.tell("\nCalibration: expected and observed rows at each level, and up to it:\n")
     table = common.grid("level", "expected", "observed", "expected up to", "observed up to")
     for row in result["calibration"]:
         numbers = f"{row['expected']:.1f}", str(row["observed"])
@@ -368,7 +369,7 @@ def _print_evaluation(result: dict[str, Any]) -> None:
         table.add_row(Text(str(row["level"])), *numbers, *up_to)
     common.console().print(table)
     for path in result.get("plots", []):
-        print(f"Plot: {path}")
+        common.tell(f"Plot: {path}")
 
 
 def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> list[str]:
@@ -418,4 +419,4 @@ def report(
         common.print_json({"output": str(output), "bytes": size})
         return
     told = "" if size is None else f" ({size / 1024:,.0f} kB). Open it in a browser"
-    print(f"Written to {output}{told}.")
+    common.tell(f"Written to {output}{told}.")

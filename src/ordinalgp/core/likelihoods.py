@@ -121,7 +121,7 @@ def expected_log(
     ys, flat = np.tile(y, order), u.ravel()
     likelihood = likelihood.of_rows(np.tile(np.arange(len(y)), order))
     point = likelihood.log_expectation(ys, flat, np.zeros_like(flat))
-    theta = likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value
+    theta = np.asarray(likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value)
     weights = np.exp(log_weights)
     d1, d2 = point.d1.reshape(u.shape), point.d2.reshape(u.shape)
     # The slope of the rule itself; E[d2]/2 is its limit where the spread vanishes.
@@ -256,12 +256,16 @@ class Thresholds(Likelihood):
         return out
 
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
-        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_."""
+        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_.
+
+        The smallest normal number stands for what underflows: no level is impossible.
+        """
         r, m = self.n_levels, len(mean)
         levels = np.tile(np.arange(r), m)
         log_p = self.log_expectation(levels, np.repeat(mean, r), np.repeat(var, r)).value
         log_p = log_p.reshape(m, r)
-        return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+        shares = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+        return np.asarray(np.maximum(shares, np.finfo(float).tiny))
 
     def variance_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None

@@ -50,6 +50,10 @@ SEARCH_TOL: dict[ObjectiveName, float] = {"ep evidence": 1e-5, "laplace evidence
 # squares then took 274 evaluations on seven data sets of 300 rows, and 392 with L-BFGS-B; with EP,
 # whose slopes are right to 1e-3, L-BFGS-B took fewer.
 _FEW_PARAMETERS = 30
+# Of BFGS with a known metric: the relative gain that its next step must promise, which its own
+# model predicts well, the longest step, most hyperparameters being logarithms, and the most times
+# that a step is shortened.
+_PREDICTED_GAIN, _LONGEST_STEP, _MOST_SHORTENED = 1e-9, 1.5, 12
 # Nats per observation by which Laplace's evidence may exceed EP's at its maximum. Above, the
 # maximum is false: at small noise the mode lies where the likelihood is flat, and the curvature
 # there misses how soon it ends. docs/results.md names the data that chose the number.
@@ -378,6 +382,72 @@ def _slsqp(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, steps: int) -
     return str(result.message), ends.get(result.status, "line search")
 
 
+def climb_by_metric(
+    task: Trainable,
+    theta: FloatArray,
+    metric: FloatArray,
+    start: Any,
+    report: Report = silent,
+    steps: int = 100,
+) -> SearchResult:
+    """Search from one start whose curvature is nearly known: BFGS that begins with ``metric``.
+
+    It ends where the next step would gain less than the tolerance by its own quadratic model.
+    """
+    ascent = _Ascent(task.relaxed(), report, start=start)
+    low, high = task.bounds.T
+    theta, H = np.clip(theta, low, high), metric.copy()
+    value, slope = ascent(theta)
+    message, converged = "too many steps", False
+    for _ in range(steps):
+        held = ((theta <= low) & (slope > 0)) | ((theta >= high) & (slope < 0))
+        free = np.flatnonzero(~held)
+        move = np.zeros_like(theta)
+        move[free] = -np.linalg.solve(H[np.ix_(free, free)], slope[free])
+        if -slope @ move <= 2 * _PREDICTED_GAIN * max(1.0, abs(value)):
+            message, converged = "the next step would gain too little", True
+            break
+        move *= min(1.0, _LONGEST_STEP / np.abs(move).max())
+        found = _shortened(ascent, theta, (value, slope), move, (low, high))
+        if found is None:
+            message, converged = "no step gains", ascent.failures == 0
+            break
+        new, new_value, new_slope = found
+        step, turn = new - theta, new_slope - slope
+        if step @ turn > 0:
+            along = H @ step
+            H += np.outer(turn, turn) / (step @ turn) - np.outer(along, along) / (step @ along)
+        theta, value, slope = new, new_value, new_slope
+    if ascent.best is None:
+        return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
+    if not ascent.trusted:
+        message, converged = "inference converged nowhere", False
+    report(ascent.progress(ascent.value, message))
+    path = np.array(ascent.path)
+    return SearchResult(ascent.best, ascent.value, path, ascent.start, converged, message)
+
+
+def _shortened(
+    ascent: _Ascent,
+    theta: FloatArray,
+    here: tuple[float, FloatArray],
+    move: FloatArray,
+    bounds: tuple[FloatArray, FloatArray],
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """The first of ever shorter steps that lowers the loss; None if none does."""
+    value, slope = here
+    length = 1.0
+    for _ in range(_MOST_SHORTENED):
+        new = np.clip(theta + length * move, *bounds)
+        new_value, new_slope = ascent(new)
+        expected = float(slope @ (new - theta))
+        if new_value <= value + 1e-4 * expected:
+            return new, new_value, new_slope
+        bend = new_value - value - expected
+        length *= float(np.clip(-0.5 * expected / bend, 0.1, 0.5)) if bend > 0 else 0.5
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class Search:
     """Search for hyperparameters: its optimizer, its processes and its reports."""
@@ -405,14 +475,20 @@ class Search:
         return max(found, key=lambda result: result.value)
 
     def search_evidence(
-        self, task: Task, starts: Sequence[FloatArray], steps: int = 200
+        self,
+        task: Task,
+        starts: Sequence[FloatArray],
+        steps: int = 200,
+        first: SearchResult | None = None,
     ) -> tuple[Task, SearchResult]:
         """Search, and do so again with more noise while Laplace's maximum is false.
+
+        ``first`` is the result of a first search that was made elsewhere.
 
         EP's evidence tells, see ``LAPLACE_EXCESS``. The task that is returned has the bounds of
         noise of the last search.
         """
-        found = self.search(task, starts, steps)
+        found = self.search(task, starts, steps) if first is None else first
         checked = _is_checked(task) and np.isfinite(found.value)
         while checked and _is_false(task, found):
             task = _with_more_noise(task, found.theta)

@@ -15,7 +15,7 @@ from ordinalgp.decisions import (
 from ordinalgp.decisions import intervals as runs
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking import StackedOrdinalGP
-from ordinalgp.tables.cross_validation import HeldOut
+from ordinalgp.tables.cross_validation import HeldOut, frequencies
 from ordinalgp.tables.importance import ImportanceSettings
 from ordinalgp.tables.model import TableModel
 from ordinalgp.tables.monotone import agreements
@@ -108,8 +108,8 @@ def intervals(model: TableModel, codes: IntArray, p: FloatArray) -> list[dict[st
 
 
 def baseline(model: TableModel, n: int) -> FloatArray:
-    """Naive prediction for ``n`` rows: the share of every level in training."""
-    return np.tile(model.level_counts_ / model.level_counts_.sum(), (n, 1))
+    """Naive prediction for ``n`` rows: shares of the levels in training, half a row added each."""
+    return np.tile(frequencies(model.level_counts_), (n, 1))
 
 
 def importance(model: TableModel) -> dict[str, tuple[float, float]] | None:
