@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -205,3 +206,51 @@ def make_feature_items(path, n=1000, d=20, seed=0):
     columns = {"name": [f"Item {i:04}" for i in range(n)]}
     columns |= {f"x{j}": [f"{v:.6f}" for v in X[:, j]] for j in range(d)}
     return write_items(path, columns), utility / utility.std()
+
+
+class ThreadServer:
+    """The application in a thread of the test, without analyses, and with defences of its choice."""
+
+    def __init__(self, items, path, survey=None, names=(), change=lambda defences: defences):
+        from ordinalgp.ask import Store, Survey
+        from ordinalgp.ask.security import defences
+        from ordinalgp.ask.server import open_socket
+        from ordinalgp.ask.service import Service
+
+        self.sock = open_socket("127.0.0.1", 0)
+        self.port = self.sock.getsockname()[1]
+        self.store = Store.open(path, items, survey or Survey())
+        self.service = Service(items, self.store)
+        self.defences = change(defences(self.store.secret, names, self.port))
+
+    def __enter__(self):
+        import uvicorn
+
+        from ordinalgp.ask.application import build
+
+        app = build(self.service, self.defences)
+        config = uvicorn.Config(app, ws="none", lifespan="off", log_level="warning", http="h11")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=asyncio.run, args=(self._server.serve(sockets=[self.sock]),), daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error):
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join(timeout=30)
+        self.store.close()
+        self.sock.close()
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.port}/"
+
+    def client(self, **options):
+        """A client that knows the token of the page."""
+        return Client(self.port, **options).begin()
+
+    @property
+    def n_answers(self):
+        return len(list(self.store.answers()))

@@ -143,6 +143,8 @@ class Store:
     def opened(cls, path: str | PathLike[str], items: Items, choose: Any) -> Self:
         """The same, where ``choose`` makes the survey from the settings of the file."""
         file = Path(path)
+        if file.is_dir() or not file.absolute().parent.is_dir():
+            raise BadInput(f"{path} cannot be a file of answers. Name another with --store.")
         lock = ServerLock.take(file)
         try:
             database = _connect(file)
@@ -210,9 +212,6 @@ class Store:
         self._keep_settings(more | {"features": list(items.feature_names)})
 
     def _create(self) -> None:
-        tables = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables:
-            check_schema(self._database, self.path)  # which raises, as there is no schema of ours
         for statement in TABLES.split(";"):
             self._database.execute(statement)
         self._database.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -380,8 +379,6 @@ class Store:
 
 def _connect(path: Path) -> sqlite3.Connection:
     """Open a database whose commits are on the disk; create the file for its owner only."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise BadInput(f"{path} cannot be a file of answers. Name one with --store.")
     new = not path.exists()
     try:
         if new:
@@ -390,6 +387,8 @@ def _connect(path: Path) -> sqlite3.Connection:
             path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
         )
         try:
+            if database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                check_schema(database, path)  # before anything of another program is changed
             for pragma in (
                 "journal_mode = WAL",
                 "synchronous = FULL",
