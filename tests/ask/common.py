@@ -77,6 +77,7 @@ class ServerProcess:
     def __exit__(self, *error):
         if self.process.poll() is None:
             self.kill()
+        self.process.stdout.close()
 
     def client(self, **options):
         """A client that knows the token of the page."""
@@ -209,7 +210,7 @@ def make_feature_items(path, n=1000, d=20, seed=0):
 
 
 class ThreadServer:
-    """The application in a thread of the test, without analyses, and with defences of its choice."""
+    """The application in a thread of the test, without analyses, with defences to choose."""
 
     def __init__(self, items, path, survey=None, names=(), change=lambda defences: defences):
         from ordinalgp.ask import Store, Survey

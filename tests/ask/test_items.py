@@ -39,7 +39,9 @@ def posters(tmp_path):
 def test_texts_and_pictures_are_shown_and_numbers_are_not(posters):
     items = read(posters)
     assert items.names == ["Alpha", "Beta"]
-    shown = [[(p.label, p.text, p.image and p.image.as_posix()) for p in one] for one in items.parts]
+    shown = [
+        [(p.label, p.text, p.image and p.image.as_posix()) for p in one] for one in items.parts
+    ]
     assert shown[0] == [("", "Alpha", None), ("picture", "a", "pics/a.png")]
     assert shown[1] == [("", "Beta", None), ("picture", "b", "pics/b.jpg"),
                         ("remark", "in <b>bold</b>", None)]  # fmt: skip
@@ -155,7 +157,9 @@ def test_paths_do_not_leave_the_folder(tree, path):
     assert Undefended(tree).find(path).path.read_bytes() == PNG  # the defence is what stops it
 
 
-@pytest.mark.parametrize("path", ["a.png", "pics/b.png", "pics/../a.png", "good.png", "{tree}/a.png"])
+@pytest.mark.parametrize(
+    "path", ["a.png", "pics/b.png", "pics/../a.png", "good.png", "{tree}/a.png"]
+)
 def test_paths_inside_are_found(tree, path):
     found = ImageFolder(tree).find(path.format(tree=tree))
     assert found.media_type == "image/png"

@@ -41,6 +41,12 @@ def without(*kinds):
     return lambda d: replace(d, checks=[c for c in d.checks if not isinstance(c, kinds)])
 
 
+def slower(defences):
+    """A change to a lower rate of requests, which a slow machine reaches as well."""
+    checks = [Rate(0.1, 100) if isinstance(c, Rate) else c for c in defences.checks]
+    return replace(defences, checks=checks)
+
+
 @contextmanager
 def server(tmp_path, change=lambda defences: defences, **options):
     items = options.pop("items", None) or named_items(NAMES)
@@ -128,8 +134,8 @@ def long_address(running):
 
 
 def flood(running):
-    """A thousand requests at once: all are served."""
-    return all(ask(running.port, path="/static/icon.svg")[0] == 200 for _ in range(1000))
+    """Twice as many requests as allowed at once: all are served."""
+    return all(ask(running.port, path="/static/icon.svg")[0] == 200 for _ in range(200))
 
 
 ATTACKS = {
@@ -147,7 +153,7 @@ ATTACKS = {
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.__name__)
 def test_an_attack_fails_because_of_its_defence(attack, tmp_path):
-    with server(tmp_path) as running:
+    with server(tmp_path, slower) as running:
         assert not attack(running)
     with server(tmp_path, without(ATTACKS[attack])) as running:
         assert attack(running)
@@ -159,8 +165,13 @@ def test_every_check_has_its_attack(tmp_path):
     assert kinds == {*ATTACKS.values(), AccessToken}
 
 
-@pytest.mark.parametrize("host", ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil",
-                                  "[::1].evil", "127.0.0.1@evil", "10.0.0.1", "0", "a b"])  # fmt: skip
+STRANGERS = [
+    "", "evil.example", "127.0.0.1.evil.example", "localhost.evil", "[::1].evil", "127.0.0.1@evil",
+    "10.0.0.1", "0", "a b",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", STRANGERS)
 def test_other_hosts_are_refused(host, tmp_path):
     with server(tmp_path) as running:
         assert ask(running.port, headers={"host": host})[0] in (400, 421)
@@ -245,7 +256,7 @@ def test_large_bodies_are_not_read(tmp_path):
         (b'{"page": "p", "key": "%s", "left": 1, "right": 2, "outcome": 9}', 422),
         (b'{"page": "p", "key": "%s", "left": 1, "right": 2, "outcome": "1"}', 422),
         (b'{"page": "p", "key": "short", "left": 1, "right": 2, "outcome": 1}', 422),
-        (b'{"page": "p", "key": "%s", "left": 99999999999999999999, "right": 2, "outcome": 1}', 422),
+        (b'{"page": "p", "key": "%s", "left": 9999999999999999999, "right": 2, "outcome": 1}', 422),
         (b'{"page": "%s%s%s", "key": "%s", "left": 1, "right": 2, "outcome": 1}', 422),
     ],
 )  # fmt: skip
@@ -298,7 +309,12 @@ def test_judges_must_give_a_name_where_it_is_asked_for(tmp_path):
 def test_responses_carry_their_headers_also_when_they_refuse(tmp_path):
     with server(tmp_path) as running:
         client = Client(running.port)
-        for path, status in (("/", 200), ("/static/ask.js", 200), ("/none", 404), ("/api/state", 200)):
+        for path, status in (
+            ("/", 200),
+            ("/static/ask.js", 200),
+            ("/none", 404),
+            ("/api/state", 200),
+        ):
             found, headers, _ = client.request("GET", path)
             assert found == status
             assert headers["x-content-type-options"] == "nosniff"
@@ -338,7 +354,7 @@ def test_exports_hold_the_answers_without_formulas(tmp_path):
         table = TableFile(path).read()
         cells = {name: column[0] for name, column in table.columns.items()}
         assert sorted([cells["left"], cells["right"]]) == sorted(
-            ["'=HYPERLINK(\"http://evil\")", 'quoted, "name"']
+            ['\'=HYPERLINK("http://evil")', 'quoted, "name"']
         )
         assert (cells["outcome"], cells["in_words"], cells["judge"]) == ("1", "left", "'@evil")
 
@@ -403,14 +419,16 @@ def test_a_rebound_name_shows_no_page(page, tmp_path):
 
 FORGERY = """<script>
 const body = JSON.stringify({key: "k".repeat(20), page: "p", left: 1, right: 2, outcome: 1});
-const all = ["text/plain", "application/json"].map(kind => fetch("%s/api/answers",
-  {method: "POST", mode: kind === "text/plain" ? "no-cors" : "cors", headers: {"content-type": kind}, body}));
+const send = (kind, mode) =>
+  fetch("%s/api/answers", {method: "POST", mode, headers: {"content-type": kind}, body});
+const all = [send("text/plain", "no-cors"), send("application/json", "cors")];
 all.push(fetch("%s/api/session").then(r => r.text()).then(t => { window.stolen = t; }));
 Promise.allSettled(all).then(() => { document.title = "done"; });
 </script>
 <form id="f" method="post" enctype="text/plain" action="%s/api/answers" target="t">
-<input name='{"key": "kkkkkkkkkkkkkkkkkkkkk", "page": "p", "left": 1, "right": 2, "outcome": 1, "x": "' value='"}'></form>
-<iframe name="t"></iframe><script>document.getElementById("f").submit();</script>"""  # fmt: skip
+<input name='{"key": "kkkkkkkkkkkkkkkkk", "page": "p", "left": 1, "right": 2, "outcome": 1, "x": "'
+ value='"}'></form>
+<iframe name="t"></iframe><script>document.getElementById("f").submit();</script>"""
 
 
 def test_a_page_of_another_site_can_neither_answer_nor_read(page, tmp_path):
@@ -463,7 +481,9 @@ def show_all(page, running, answers=14):
     seen = set()
     for _ in range(answers):
         seen |= set(page.locator(".text").all_text_contents())
-        before = page.evaluate("document.getElementById('undo').disabled ? '' : sessionStorage.mine")
+        before = page.evaluate(
+            "document.getElementById('undo').disabled ? '' : sessionStorage.mine"
+        )
         page.keyboard.press("ArrowLeft")
         page.wait_for_function("before => sessionStorage.mine !== before", arg=before)
         page.wait_for_selector("#choices button:enabled")
@@ -515,7 +535,7 @@ def test_no_inline_script_runs(page, tmp_path):
         assert page.evaluate("window.hacked") == 1
 
 
-DRAWING = """<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/>
+DRAWING = """<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><circle r="9"/>
 <script>document.documentElement.setAttribute("hacked", "1")</script></svg>"""
 
 

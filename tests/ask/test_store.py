@@ -81,10 +81,9 @@ def test_answers_that_make_no_sense_are_refused(store, answer):
 
 
 def test_commits_are_synchronous_and_logged_ahead(store):
-    pragma = {name: store._database.execute(f"PRAGMA {name}").fetchone()[0]
-              for name in ("journal_mode", "synchronous", "secure_delete", "foreign_keys")}  # fmt: skip
-    assert pragma == {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1,
-                      "foreign_keys": 1}  # fmt: skip
+    expected = {"journal_mode": "wal", "synchronous": 2, "secure_delete": 1, "foreign_keys": 1}
+    for name, value in expected.items():
+        assert store._database.execute(f"PRAGMA {name}").fetchone() == (value,)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")

@@ -5,6 +5,7 @@ was asked about least is shown beside one near it in the ranking.
 """
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,7 +63,7 @@ class Questioner:
     def __post_init__(self) -> None:
         """No item was asked about, and no ranking is known."""
         self._asked = np.zeros(self.n_items)
-        self._place = self.rng.permutation(self.n_items)
+        self._place: IntArray | None = None
 
     @property
     def n_pairs(self) -> int:
@@ -72,7 +73,7 @@ class Questioner:
     def take(self, analysis: Analysis) -> None:
         """Ask by this analysis from now on."""
         self._pool = [ordered(i, j) for i, j in analysis.pairs.tolist()]
-        self._place[analysis.order] = np.arange(self.n_items)
+        self._place = np.argsort(analysis.order)
 
     @property
     def ready(self) -> int:
@@ -152,22 +153,33 @@ class Questioner:
         return self._fallback(seen, pending)
 
     def _fallback(self, seen: set[Pair], pending: set[Pair]) -> Pair:
-        """The item asked about least that has a partner left, and a partner near it.
+        """The item asked about least that has a partner left, and a partner.
 
-        Pairs that others look at now come last.
+        Pairs that another judge has seen come later, and pairs that one looks at now last.
         """
         by_need = np.lexsort((self.rng.random(self.n_items), self._asked))
-        for avoided in (seen | pending, seen):
+        tests = (
+            lambda pair: pair in seen or pair in pending or bool(self._judges.get(pair)),
+            lambda pair: pair in seen or pair in pending,
+            lambda pair: pair in seen,
+        )
+        for avoided in tests:
             for i in by_need.tolist():
                 j = self._partner(i, avoided)
                 if j is not None:
                     return ordered(i, j)
         raise AssertionError("a judge who has not seen all pairs has one left")
 
-    def _partner(self, i: int, avoided: set[Pair]) -> int | None:
-        """An item near another one in the ranking; None if all of its pairs are avoided."""
-        away = np.abs(self._place - self._place[i]) + _NEAR * self.rng.random(self.n_items)
-        for j in np.argsort(away).tolist():
-            if j != i and ordered(i, j) not in avoided:
+    def _partner(self, i: int, avoided: Callable[[Pair], bool]) -> int | None:
+        """An item near another one in the ranking, or without one an item asked about little.
+
+        None if all pairs of the item are avoided.
+        """
+        chance = self.rng.random(self.n_items)
+        order = self._asked + chance
+        if self._place is not None:
+            order = np.abs(self._place - self._place[i]) + _NEAR * chance
+        for j in np.argsort(order).tolist():
+            if j != i and not avoided(ordered(i, j)):
                 return int(j)
         return None

@@ -25,6 +25,7 @@ TOKEN_HEADER = "x-ordinalgp-token"
 LARGEST_BODY = 8_192
 """bytes of a request's body"""
 _LONGEST_ADDRESS = 2_048
+_LONGEST_HEADERS = 16_384
 _SAFE = ("GET", "HEAD")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]]+)(?::(\d{1,5}))?", re.IGNORECASE)
 
@@ -169,7 +170,10 @@ class AccessToken:
 
 @dataclass(frozen=True)
 class SmallRequests:
-    """Addresses and announced bodies have limits; of the others the application reads no more."""
+    """Addresses, headers and announced bodies have limits.
+
+    Of bodies that do not announce their length, the application reads no more.
+    """
 
     body: int = LARGEST_BODY
 
@@ -180,6 +184,8 @@ class SmallRequests:
             return Refusal(413, "The request is too large.")
         if len(scope["path"]) + len(scope["query_string"]) > _LONGEST_ADDRESS:
             return Refusal(414, "The address is too long.")
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _LONGEST_HEADERS:
+            return Refusal(431, "The headers are too long.")
         return None
 
 

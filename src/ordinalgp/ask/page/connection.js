@@ -21,6 +21,7 @@ export class Connection {
     this.onFound = onFound;
     this.onSession = onSession;
     this.lost = false;
+    this.failing = 0; // requests that are being repeated
     this.session = null;
   }
 
@@ -51,10 +52,10 @@ export class Connection {
     try {
       const response = await fetch(path, this.#options());
       if (this.#isDown(response.status)) throw new Error(await response.text());
-      this.#found();
+      if (!this.failing) this.#found();
       return response.status === 200 ? await response.json() : null;
     } catch (error) {
-      this.#lose("");
+      if (!this.failing) this.#lose("");
       return null;
     }
   }
@@ -68,23 +69,30 @@ export class Connection {
   }
 
   async #untilAnswered(send) {
+    let repeated = false;
+    const answered = () => {
+      if (repeated) this.failing -= 1;
+      if (!this.failing) this.#found();
+    };
     for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, LONGEST_PAUSE)) {
       let reason = "";
       try {
         const response = await send();
         if (response.ok) {
           const content = await response.json();
-          this.#found();
+          answered();
           return content;
         }
         reason = await response.text();
         if (!this.#isDown(response.status)) {
-          this.#found();
+          answered();
           throw new Rejected(response.status, reason);
         }
       } catch (error) {
         if (error instanceof Rejected) throw error;
       }
+      if (!repeated) this.failing += 1;
+      repeated = true;
       this.#lose(reason);
       await wait(pause);
     }
