@@ -44,7 +44,17 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Items to ask about, as they are shown."""
+    """Items to ask about, as they are shown.
+
+    :func:`named_items` makes them from names. ``ordinalgp ask`` reads them from a table.
+
+    Examples
+    --------
+    >>> from ordinalgp.ask import named_items
+    >>> items = named_items(["tea", "milk"])
+    >>> len(items), items.parts[0][0].text
+    (2, 'tea')
+    """
 
     names: list[str]
     """each different"""

@@ -62,7 +62,7 @@ COMMANDS = {  # in the order of --help
     ),
     "ask": Entry(
         "ask",
-        "Ask people which of two items is better, on a page in the browser.",
+        "Ask people which of two items is better, and rank the items while they answer.",
         'ask essays.csv --question "Which essay is better?"',
     ),
     "report": Entry(
