@@ -65,6 +65,16 @@ COMMANDS = {  # in the order of --help
         "Ask people which of two items is better, and rank the items while they answer.",
         'ask essays.csv --question "Which essay is better?"',
     ),
+    "rate": Entry(
+        "rate",
+        "Fit a model to ratings of items by many raters, and save it.",
+        "rate ratings.csv -o model.ogp --items items.csv",
+    ),
+    "recommend": Entry(
+        "rate",
+        "Recommend items to raters, by a model of ordinalgp rate.",
+        "recommend model.ogp Ann Bob -n 5",
+    ),
     "report": Entry(
         "saved_model",
         "Write one page about a model: summary, plots, and how to read them.",
