@@ -26,8 +26,8 @@ from ordinalgp.cli.outcomes import (
     read,
     sides,
 )
-from ordinalgp.runtime.files import check_output
 from ordinalgp.preference.store import read_store
+from ordinalgp.runtime.files import check_output
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, numbers, texts
 from ordinalgp.tables.encoding import learn, parse_columns
 from ordinalgp.tables.files import (
@@ -246,8 +246,17 @@ def _read_store(
     counts = reading.side_counts(np.ones(len(found), dtype=bool))
     _check_wins(counts, reading, path)
     who = found.judges.tolist() if judge else None
-    answers = found.comparisons, found.outcomes, counts, [], who, None
-    compared = _Comparisons(["left", "right"], "outcome", reading, *answers)
+    compared = _Comparisons(
+        columns=["left", "right"],
+        outcome="outcome",
+        reading=reading,
+        pairs=found.comparisons,
+        values=found.outcomes,
+        sides=counts,
+        unused=[],
+        judges=who,
+        counts=None,
+    )
     common.note(f"{path}: {found.question}")
     common.note("Read " + _counted(counts) + f", {len(found.items)} items.")
     return listed, compared
