@@ -2,23 +2,20 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from functools import cache
+from dataclasses import dataclass
 from itertools import product
 from typing import Literal, Self
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF, DotProduct, Kernel
+from sklearn.gaussian_process.kernels import RBF, DotProduct
 from sklearn.model_selection import StratifiedKFold
 
 from ordinalgp import OrdinalSVC
-from ordinalgp.baselines.soft_margin import margins, solve_margins
-from ordinalgp.core.linalg import Features, pivoted_cholesky
 from papers.data import FloatArray, IntArray
 
 _COARSE = np.linspace(-3, 3, 7)
 _FINE = np.linspace(-0.8, 0.8, 9)
 _SEARCH_TOL = 1e-5  # relative gap of the fits that are only compared
-_LEFT_OUT = 1e-3  # of a margin, by the features that a fit does without
 Node = tuple[float, float]
 """log10 of the penalty C and of the kernel's width"""
 
@@ -52,15 +49,10 @@ class SupportVectors:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a level with fewer rows than folds; rounding
             split = StratifiedKFold(5, shuffle=True, random_state=self.seed).split(X, y)
-            folds = [Fold(X, y, a, b, self.similarity, self.constraints) for a, b in split]
+            folds = [Fold(X, y, train, test, self.build) for train, test in split]
             C, kappa = best_node(product(_COARSE, widths), folds)
             self.node_ = best_node(product(C + _FINE, kappa + near), folds)
-            machine = OrdinalSVC(
-                self.similarity(self.node_[1]),
-                constraints=self.constraints,
-                C=float(10.0 ** self.node_[0]),
-            )
-            self.machine_ = machine.fit(X, y)
+            self.machine_ = self.build(self.node_).fit(X, y)
         self.classes_ = self.machine_.classes_
         return self
 
@@ -69,49 +61,27 @@ class SupportVectors:
         labels: IntArray = self.machine_.predict(X)
         return labels
 
-    def similarity(self, width: float) -> Kernel:
-        """Kernel with log10 of a width."""
-        return RBF(10.0 ** (-width / 2)) if self.kernel == "rbf" else DotProduct(0.0, "fixed")
+    def build(self, node: Node, tol: float = 1e-8) -> OrdinalSVC:
+        """Make the machine of a node."""
+        C, width = node
+        kernel = RBF(10.0 ** (-width / 2)) if self.kernel == "rbf" else DotProduct(0.0, "fixed")
+        return OrdinalSVC(kernel, constraints=self.constraints, C=float(10.0**C), tol=tol)
 
 
+@dataclass(frozen=True, eq=False)
 class Fold:
-    """Rows that train and rows that judge; machines of one width share its features."""
+    """Rows that train a machine, and rows that judge it."""
 
-    def __init__(
-        self,
-        X: FloatArray,
-        y: IntArray,
-        train: IntArray,
-        test: IntArray,
-        similarity: Callable[[float], Kernel],
-        constraints: str,
-    ) -> None:
-        self.X, self.X_test, self.y_test = X[train], X[test], y[test]
-        self.levels, self.codes = np.unique(y[train], return_inverse=True)
-        self.similarity, self.constraints = similarity, constraints
-        self.features = cache(self._features)
-
-    def _features(self, width: float) -> tuple[Features, FloatArray]:
-        """Features of a width, and the share of the kernel that each of them began to explain."""
-        kernel, X = self.similarity(width), self.X
-        found = pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X))
-        return found, found.matrix[found.pivots, np.arange(len(found.pivots))] ** 2
+    X: FloatArray
+    y: IntArray
+    train: IntArray
+    test: IntArray
+    build: Callable[[Node, float], OrdinalSVC]
 
     def error(self, node: Node) -> float:
         """Sum of absolute errors on the rows that judge."""
-        C, width = node
-        cost = 10.0**C
-        features, explained = self.features(width)
-        # A function of variance v that a fit does without is at most v times the sum of all costs.
-        m = max(1, int(np.sum(explained > _LEFT_OUT / (cost * len(self.X)))))
-        rows = np.arange(len(self.X))
-        wanted = margins(self.codes, np.full(len(rows), cost), rows, self.constraints)
-        found = solve_margins(features.matrix[:, :m], wanted, tol=_SEARCH_TOL)
-        some = Features(features.matrix[:, :m], features.pivots[:m], complete=False)
-        centres = self.X[some.pivots]
-        f = self.similarity(width)(self.X_test, centres) @ some.expansion(found.weights)
-        labels = self.levels[np.sum(f[:, None] > found.cuts, axis=1)]
-        return float(np.abs(labels - self.y_test).sum())
+        machine = self.build(node, _SEARCH_TOL).fit(self.X[self.train], self.y[self.train])
+        return float(np.abs(machine.predict(self.X[self.test]) - self.y[self.test]).sum())
 
 
 def best_node(nodes: Iterable[Node], folds: list[Fold]) -> Node:

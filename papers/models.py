@@ -105,6 +105,8 @@ class Tuned:
     estimator: Any
     grid: dict[str, list[Any]]
     seed: int
+    final: Any = None
+    """an estimator with the same solution, which learns all rows; by default ``estimator``"""
     best: dict[str, Any] = field(default_factory=dict)
 
     def fit(self, X: FloatArray, y: IntArray) -> Self:
@@ -116,7 +118,8 @@ class Tuned:
         scorer = make_ordinal_scorer("mean_absolute_error")
         search = GridSearchCV(estimator, self.grid, scoring=scorer, cv=folds, refit=False)
         self.best = search.fit(X[some], y[some]).best_params_
-        self.fitted = clone(estimator).set_params(**self.best).fit(X, y)
+        final = clone(estimator if self.final is None else self.final)
+        self.fitted = final.set_params(**self.best).fit(X, y)
         if hasattr(self.fitted, "predict_proba"):
             self.predict_proba, self.classes_ = self.fitted.predict_proba, self.fitted.classes_
         return self
@@ -126,8 +129,8 @@ class Tuned:
         return self.fitted.predict(X)
 
 
-def _tuned(estimator: Any, grid: dict[str, list[Any]]) -> Build:
-    return lambda seed, n_inputs: Tuned(estimator, grid, seed)
+def _tuned(estimator: Any, grid: dict[str, list[Any]], final: Any = None) -> Build:
+    return lambda seed, n_inputs: Tuned(estimator, grid, seed, final)
 
 
 # ----------------------------------------------------------------------------------- peers
@@ -209,6 +212,7 @@ class Forest:
         return (trees * shares + 1 / shares.shape[1]) / (trees + 1)
 
 
+_SUMS = OrdinalSVC(constraints="sum_of_margins", tol=1e-6)  # the same solution, at once
 _Sparse = SparseBayesOrdinalClassifier
 MODELS = {
     "map": Model("MAP", seeded(OrdinalGPClassifier, inference="laplace")),
@@ -238,7 +242,10 @@ MODELS = {
     ),
     "svor": Model("SVOR, implicit", _tuned(OrdinalSVC(), _COSTS)),
     "svor-explicit": Model("SVOR, explicit", _tuned(OrdinalSVC(constraints="explicit"), _COSTS)),
-    "isvor": Model("ISVOR", _tuned(IncrementalOrdinalSVC(random_state=0), _COSTS)),
+    "isvor": Model("SVOR, working set", _tuned(IncrementalOrdinalSVC(random_state=0), _COSTS)),
+    "isvor-path": Model(
+        "ISVOR", _tuned(_SUMS, _COSTS, final=IncrementalOrdinalSVC(algorithm="path"))
+    ),
     "kdlor": Model("KDLOR", _tuned(KernelDiscriminantOrdinal(), _SINGULAR)),
 }
 OURS = (

@@ -180,7 +180,10 @@ class OrdinalSVC(CutClassifier):
         """Solve for some of the observations."""
         rows = data.rows.take(working)
         wanted = margins(data.codes[working], self.C * rows.counts, rows.latent, self._kind())
-        features = self._features(data.kernel, rows.inputs)
+        # A function of this variance adds at most it times all costs to a latent value.
+        widened = self._kind() == "sum_of_margins"
+        enough = 0.0 if widened else self.tol / float(wanted.cost.sum())
+        features = self._features(data.kernel, rows.inputs, enough)
         found = solve_margins(features.matrix, wanted, tol=self.tol, max_steps=self.max_iter)
         if not found.converged:
             more = found.n_steps == self.max_iter

@@ -261,7 +261,11 @@ def tell_skipped(rows: BadRows) -> None:
 
 def load_model(path: Path) -> TableModel:
     """Read a model that ``ordinalgp fit`` wrote."""
-    model = ordinalgp.load(path)
+    return table_model(ordinalgp.load(path), path)
+
+
+def table_model(model: Any, path: Path) -> TableModel:
+    """The model of a file if it is one of a table; else an error."""
     if not isinstance(model, TableModel):
         raise BadInput(
             f"{path} holds a {type(model).__name__} that was saved from Python, without the "

@@ -13,6 +13,7 @@ import numpy as np
 from rich.text import Text
 from typer import Argument, Option
 
+import ordinalgp
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
@@ -79,11 +80,19 @@ def predict(
     encoding: common.Encoding = None,
     missing: common.Missing = None,
     sheet: common.Sheet = None,
+    ratings: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Ratings of raters whom a model of ordinalgp rate does not know.",
+        ),
+    ] = None,
     as_json: common.Json = False,
 ) -> None:
     """Predict the level of every row, with an interval, all probabilities and the latent function.
 
-    The table is read and written in chunks, so it may be larger than memory.
+    The table is read and written in chunks, so it may be larger than memory. For a model of
+    ordinalgp rate it has a rater and an item in each row.
     """
     if decision is not None:
         check_decision(decision)
@@ -93,7 +102,16 @@ def predict(
         costs = [] if decision is None or decision in RULES else [Path(decision)]
         check_table_output(output, [model, table, *costs])
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
-    fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
+    loaded = ordinalgp.load(model)
+    if isinstance(loaded, ordinalgp.CollaborativeOrdinalGP):
+        if decision is not None:
+            loaded.set_params(decision=decision_rule(decision, loaded.categories_.tolist()))
+        _predict_ratings(loaded, file, ratings, coverage, output, as_json)
+        return
+    if ratings is not None:
+        raise BadInput("--ratings is for models of ordinalgp rate.")
+    fitted = common.table_model(loaded, model)
+    fitted.set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
     if decision is not None:
         fitted.set_params(decision=decision_rule(decision, fitted.categories_.tolist()))
@@ -114,6 +132,31 @@ def predict(
         return
     counted = ", ".join(f"{level}: {count:,}" for level, count in levels.items())
     common.tell(f"{counts.total():,} rows predicted, in {output}: {counted}")
+
+
+def _predict_ratings(
+    model: ordinalgp.CollaborativeOrdinalGP,
+    file: TableFile,
+    ratings: Path | None,
+    coverage: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Predict ratings for pairs of a rater and an item."""
+    from ordinalgp.cli.rate import predict_pairs
+
+    rows = predict_pairs(model, file, ratings, coverage)
+    printed = _JsonLines() if as_json else CsvWriter(sys.stdout)
+    writing: Any = table_writer(output) if output else nullcontext(printed)
+    with writing as writer:
+        writer.write(rows)
+    common.tell_skipped(file.bad)
+    if output is None:
+        return
+    if as_json:
+        common.print_json({"rows": len(rows["level"]), "output": str(output)})
+        return
+    common.tell(f"{len(rows['level']):,} ratings predicted, in {output}.")
 
 
 class _JsonLines(Writer):
@@ -409,11 +452,14 @@ def report(
 
     The page is a single file that needs no network.
     """
-    from ordinalgp.report import write_report
+    from ordinalgp.report import write_rating_report, write_report
 
     check_output(output, [model])
-    fitted = common.load_model(model)
-    write_report(fitted, output)
+    fitted = ordinalgp.load(model)
+    if isinstance(fitted, ordinalgp.CollaborativeOrdinalGP):
+        write_rating_report(fitted, output)
+    else:
+        write_report(common.table_model(fitted, model), output)
     size = output.stat().st_size if output.is_file() else None
     if as_json:
         common.print_json({"output": str(output), "bytes": size})

@@ -342,7 +342,7 @@ class Reliability:
     >>> model = PreferenceGP("independent").fit(3, games * 2, careful + careless, judges=judges)
     >>> found = model.judge_reliability()
     >>> found.judges.tolist(), found.votes.tolist()
-    (['Ann', 'Bob'], [60, 60])
+    (['Ann', 'Bob'], [60.0, 60.0])
     >>> bool(found.high[0] < found.factor[1])
     True
     """
