@@ -209,6 +209,7 @@ def _search(model: Any) -> Record:
 _TABLES = {
     "stars": "Absolute error in stars; each model decides for its median level",
     "zero_one": "Zero-one error in percent; each model decides for its most probable level",
+    "zero_one_rounded": "Zero-one error in percent when the predictive mean is rounded",
     "log_score": "Mean -ln p(true level)",
 }
 
@@ -224,7 +225,7 @@ def page(records: Sequence[Record], experiment: Experiment) -> list[Part]:
         _measure(records, measure, f"{group}{title}", names)
         for group, names in groups.items()
         for measure, title in _TABLES.items()
-        if names
+        if any(figure(select(records, model=name), measure) for name in names)
     ]
     parts += [_OWN] * bool(groups["The paper's own models. "])
     source = published("collaborative-table1")
@@ -249,7 +250,7 @@ _OWN = (
 
 def _measure(records: Sequence[Record], measure: str, title: str, models: Sequence[str]) -> Table:
     shown = [m for m in models if figure(select(records, model=m), measure) is not None]
-    rows, digits = [], 2 if measure == "zero_one" else 4
+    rows, digits = [], 2 if measure.startswith("zero_one") else 4
     for size in sizes_of(records):
         found = [figure(select(records, size=size, model=m), measure) for m in shown]
         rows.append([*entries(str(size), counts_of(found)), *row_of(found, digits=digits)])

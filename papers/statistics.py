@@ -26,7 +26,7 @@ from papers.data import ROOT, FloatArray
 from papers.runner import Record
 
 Ties = Literal["corrected", "ignored"]
-PERCENT = {"zero_one", "zero_one_all", "absolute", "absolute_median"}
+PERCENT = {"zero_one", "zero_one_all", "zero_one_rounded", "absolute", "absolute_median"}
 
 
 @cache

@@ -51,6 +51,7 @@ from ordinalgp.kernels import (
     Exponential,
     Independent,
     PerColumn,
+    Projected,
 )
 from ordinalgp.persistence import registry
 from ordinalgp.persistence.codec import NPY_KINDS, Decoder, Encoder
@@ -374,6 +375,7 @@ KERNELS = {
     "PairwiseKernel": sk.PairwiseKernel(metric="poly", pairwise_kernels_kwargs={"degree": 2}),
     "PerColumn": PerColumn(RBF([1.0, 2.0]), np.array([0, 1, 1])),
     "Product": RBF() * Matern(),
+    "Projected": Projected(RBF([1.0, 2.0]), np.eye(3, 2)),
     "RBF": RBF(np.float64(1.5)),
     "RationalQuadratic": RationalQuadratic(),
     "Sum": RBF() + WhiteKernel() + 1.0,

@@ -6,7 +6,7 @@ import pkgutil
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 
 import ordinalgp
@@ -192,6 +192,17 @@ def test_some_observations_are_some_of_all(case):
     some = np.array([3, 17, 30])
     part = likelihood.of_rows(some).log_expectation(y[some], mean[some], var[some])
     assert_allclose(part.value, likelihood.log_expectation(y, mean, var).value[some], rtol=1e-13)
+
+
+def test_without_noise_a_level_is_an_interval():
+    """Eq. (4) of Chu and Ghahramani: one between two thresholds, else zero."""
+    cuts = np.array([-0.7, 0.1, 0.6])
+    likelihood = OrdinalProbit.from_thresholds(cuts, 1e-9)
+    u = np.linspace(-2.0, 2.0, 101) + 0.003  # none at a threshold
+    for level in range(4):
+        y = np.full(len(u), level)
+        p = np.exp(likelihood.log_expectation(y, u, np.zeros_like(u)).value)
+        assert_array_equal(p, (np.searchsorted(cuts, u) == level).astype(float))
 
 
 def test_log_concave_within_its_bounds(case):

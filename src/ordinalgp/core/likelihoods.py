@@ -175,6 +175,11 @@ class Thresholds(Likelihood):
         """The noise whose standard deviation is that of the latent function at the start."""
         return self.unit / self.noise_sd
 
+    @property
+    def gaps_place(self) -> slice:
+        """Place of the log gaps in theta."""
+        return slice(2, 2 + len(self.gaps))
+
     @classmethod
     def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
         """Thresholds that give the observed level frequencies under the prior, for normal noise."""

@@ -144,7 +144,9 @@ def summarise(model: TableModel) -> dict[str, Any]:
         "noise": float(classifier.likelihood_.noise) if hasattr(model, "likelihood_") else None,
         "kernel": str(classifier.kernel_) if hasattr(classifier, "kernel_") else None,
         "weights": classifier.weights_ if isinstance(classifier, StackedOrdinalGP) else None,
-        "mixture": _mixture(classifier) if isinstance(classifier, StackedOrdinalGP) else None,
+        "mixture": meaning_of_weights(classifier)
+        if isinstance(classifier, StackedOrdinalGP)
+        else None,
         "log_evidence": None if found is None else float(found),
         "monotone": agreements(model),
         "converged": bool(getattr(classifier, "converged_", True)),
@@ -163,16 +165,17 @@ def summarise(model: TableModel) -> dict[str, Any]:
     } | _validation(model)
 
 
-def _mixture(classifier: StackedOrdinalGP) -> str:
+def meaning_of_weights(classifier: StackedOrdinalGP) -> str:
     """Sentence that says what the weights of a mixture mean."""
-    share = sum(
-        classifier.weights_[name]
-        for name, model in classifier.models_.items()
-        if isinstance(model, SequentialOrdinalGP)
-    )
-    if share >= 2 / 3:
+    weights, prior = classifier.weights_, classifier.prior_weights_
+    sequential = [n for n, m in classifier.models_.items() if isinstance(m, SequentialOrdinalGP)]
+    share = sum(weights[name] for name in sequential)
+    # As if all models had counted the same before the rows were seen.
+    fair = sum(weights[name] / prior[name] for name in sequential)
+    fair /= sum(weights[name] / prior[name] for name in classifier.models_)
+    if fair >= 2 / 3:
         meaning = "one scale for all levels does not fit well here"
-    elif share <= 1 / 3:
+    elif fair <= 1 / 3:
         meaning = "one scale for all levels fits well here"
     else:
         meaning = "one scale for all levels, and one per step, fit about equally well"
