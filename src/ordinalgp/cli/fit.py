@@ -324,15 +324,26 @@ def _tell_counters(model: TableModel) -> None:
 
 
 def _tell_absent(model: TableModel) -> None:
-    """Name levels without rows that the model does not expect to see."""
+    """Name levels without rows, and what the model makes of them."""
     absent = model.level_counts_ == 0
     if not absent.any():
         return
+    names = listed(list(map(str, model.categories_[absent].tolist())))
     expected = model.classifier_.category_proba(model.sample_).mean(axis=0)
     n = model.level_counts_.sum()
     if np.any(expected[absent] < _HARDLY_A_ROW / n):
-        names = listed(list(map(str, model.categories_[absent].tolist())))
         common.note(
             f"No row has the level {names}, so this model all but rules it out. If it may occur, "
             "use --model gp or sequential, or leave --model out."
         )
+    else:
+        common.note(
+            f"No row has the level {names}: its probability is about that of one row in "
+            f"{_rounded(1 / expected[absent].min()):,}. If it cannot occur, leave it out of "
+            "--categories."
+        )
+
+
+def _rounded(value: float) -> int:
+    """A number with two digits."""
+    return int(float(f"{value:.1e}"))
