@@ -24,6 +24,7 @@ from ordinalgp.core.search import (
     Task,
     perturbed,
 )
+from ordinalgp.models.absent_levels import with_half_rows
 from ordinalgp.models.default_kernel import rescaled_start, starting_kernel
 from ordinalgp.models.effects import Effects, Reference, effects
 from ordinalgp.models.training_rows import RowIndex, merge_rows
@@ -161,7 +162,16 @@ class GPOptions:
         task, index = self.starting_task(X, codes, weights, n_levels)
         check_memory(len(task.X))
         task, found = self.search_task(task)
-        return ExactGP.infer(task, index, found)
+        model = ExactGP.infer(task, index, found)
+        if self.search.optimizer is None:
+            return model
+        # Outside of the search: a level without rows has no part in the evidence.
+        counts = np.bincount(task.y, task.counts, minlength=n_levels).astype(float)
+        link = with_half_rows(model.likelihood, model.left_out(), task.counts, counts)
+        if link is model.likelihood:
+            return model
+        theta = np.concatenate([model.kernel.theta, link.theta])
+        return ExactGP.infer(task, index, replace(found, theta=theta))
 
 
 def with_noise_bounds(likelihood: Any, noise_bounds: Any) -> Any:
