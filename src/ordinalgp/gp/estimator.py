@@ -40,7 +40,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
     kernel : scikit-learn kernel, default=None
         Covariance of the latent function. None is the Gaussian kernel of the paper with unit
         variance and squared length scale equal to the number of features at the start, meant
-        for standardised inputs. :mod:`ordinalgp.kernels` has more.
+        for standardised inputs. With neighbours it is a kernel of rough functions with a length
+        scale per feature, plus smooth functions of single features. :mod:`ordinalgp.kernels` has
+        more.
     likelihood : {"probit", "logit"} or likelihood object, default="probit"
         Noise of the latent function: normal, or logistic (proportional odds). Logistic noise
         needs quadrature and costs several times more. The search can also start from an object
@@ -55,15 +57,25 @@ class OrdinalGPClassifier(OrdinalClassifier):
     objective : {"evidence", "bound"}, default="evidence"
         Objective of the search. "bound" is the variational lower bound of the paper's
         Appendix C, for EP only.
+    approximation : {"auto", "exact", "inducing", "neighbours"}, default="auto"
+        Approximation for many rows. "inducing" summarises the latent function by its values at
+        some points (FITC, [Snelson06]_), and suits smooth functions. "neighbours" infers blocks of
+        rows and predicts a row from the rows near it, and suits rough functions [Vecchia88]_.
+        "exact" uses all rows at once; its cost grows with the cube of their number. "auto" is
+        exact up to 2,000 rows. Above, short fits predict held-out rows to choose one of the
+        others. Laplace integrates out what inducing points leave over first.
+        Except for "exact", ``X`` may be a memory map or a dask array. With ``y=None`` it may also
+        be a function that returns a new iterator of chunks ``(X, y)``, or of functions that read
+        one chunk each; "auto" then takes inducing points.
     inducing : {"auto", None}, int or array of shape (m, n_features), default="auto"
-        Number of inducing points, or the points themselves. None is the exact model, whose cost
-        grows with the cube of the number of rows. "auto" is exact up to 2,000 rows. Above, it
-        adds points until nowhere more than 1e-4 of the noise variance is left unexplained, but at
-        most 512. A given number is used in full, unless fewer points explain all variance.
-        The approximation is FITC [Snelson06]_; Laplace integrates out the residual first.
-        With inducing points the cost per row is constant, and ``X`` may be a memory map or a
-        dask array. With ``y=None`` it may also be a function that returns a new iterator of
-        chunks ``(X, y)``, or of functions that read one chunk each.
+        Number of inducing points, or the points themselves, which chooses
+        ``approximation="inducing"``; None chooses "exact". "auto" adds points until nowhere more
+        than 1e-4 of the noise variance is left unexplained, but at most 512. A given number is
+        used in full, unless fewer points explain all variance.
+    neighbours : "auto" or int, default="auto"
+        Number of rows from which a new row is predicted, which chooses
+        ``approximation="neighbours"``. "auto" is 200. New rows near each other are predicted
+        together, from up to three times as many.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
@@ -125,6 +137,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         ``kernel=model.kernel_``, which continues the search, or with fewer length scales.
     n_iter_ : int
         Sweeps or Newton steps of the final inference; with many rows, passes over all of them.
+    approximation_ : str
+        The approximation used: "exact", "inducing" or "neighbours".
     inducing_points_ : ndarray of shape (m, n_features)
         Inducing points, if the model has them.
     monotone_evidence_ : ndarray of shape (n_features,)
@@ -165,6 +179,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
        information", AISTATS 2010.
     .. [Snelson06] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using
        pseudo-inputs", Advances in Neural Information Processing Systems 18, 2006.
+    .. [Vecchia88] A. V. Vecchia, "Estimation and model identification for continuous spatial
+       processes", Journal of the Royal Statistical Society B 50, 1988.
 
     Examples
     --------
