@@ -188,6 +188,7 @@ export function showRanking(state, top, current) {
   if (!found && state.answers) element("ranking-note").textContent = "The ranking is on its way.";
   if (!found) return;
   const n = found.items;
+  element("ranking").classList.toggle("hundreds", n > 99);
   element("ranking-note").textContent = `From ${counted(found.answers, "answer", "answers")}. An item's rank lies in its interval with a probability of 90 %.`;
   const rows = found.rows.map((row, place) => {
     const line = make("tr", place < top ? "top" : "");
