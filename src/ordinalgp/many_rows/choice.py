@@ -94,7 +94,7 @@ class Contest:
 
     def _searched(self, start: Task) -> Task:
         """A subset's task after a short search."""
-        search, steps = self.neighbours.options.search, self.points.settings.subset_steps
+        search, steps = self.neighbours.options.search, self.points.settings.choice_steps
         if search.optimizer is None:
             return start
         task, found = search.search_evidence(start, [start.theta], steps)
