@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, DotProduct
@@ -16,8 +17,8 @@ from papers.data import FloatArray, IntArray
 _COARSE = np.linspace(-3, 3, 7)
 _FINE = np.linspace(-0.8, 0.8, 9)
 _SEARCH_TOL = 1e-5  # relative gap of the fits that are only compared
-Node = tuple[float, float]
-"""log10 of the penalty C and of the kernel's width"""
+Node = tuple[float, ...]
+"""a point of a grid, such as log10 of the penalty C and of the kernel's width"""
 
 
 class SupportVectors:
@@ -49,7 +50,8 @@ class SupportVectors:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a level with fewer rows than folds; rounding
             split = StratifiedKFold(5, shuffle=True, random_state=self.seed).split(X, y)
-            folds = [Fold(X, y, train, test, self.build) for train, test in split]
+            build = partial(self.build, tol=_SEARCH_TOL)
+            folds = [Fold(X, y, train, test, build) for train, test in split]
             C, kappa = best_node(product(_COARSE, widths), folds)
             self.node_ = best_node(product(C + _FINE, kappa + near), folds)
             self.machine_ = self.build(self.node_).fit(X, y)
@@ -70,18 +72,18 @@ class SupportVectors:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Rows that train a machine, and rows that judge it."""
+    """Rows that train an estimator, and rows that judge it."""
 
     X: FloatArray
     y: IntArray
     train: IntArray
     test: IntArray
-    build: Callable[[Node, float], OrdinalSVC]
+    build: Callable[[Node], Any]
 
     def error(self, node: Node) -> float:
         """Sum of absolute errors on the rows that judge."""
-        machine = self.build(node, _SEARCH_TOL).fit(self.X[self.train], self.y[self.train])
-        return float(np.abs(machine.predict(self.X[self.test]) - self.y[self.test]).sum())
+        fitted = self.build(node).fit(self.X[self.train], self.y[self.train])
+        return float(np.abs(fitted.predict(self.X[self.test]) - self.y[self.test]).sum())
 
 
 def best_node(nodes: Iterable[Node], folds: list[Fold]) -> Node:
@@ -90,7 +92,7 @@ def best_node(nodes: Iterable[Node], folds: list[Fold]) -> Node:
     Those near the middle come first, as a node whose errors on some folds are above the best sum
     needs no others.
     """
-    listed = [(float(C), float(width)) for C, width in nodes]
+    listed = [tuple(map(float, node)) for node in nodes]
     middle = np.mean(listed, axis=0)
     far = np.abs(np.array(listed) - middle).sum(axis=1)
     best = np.inf, len(listed)
