@@ -113,10 +113,11 @@ def sparse_cells(folder: Path) -> Iterator[Cell]:
     records = _records(folder, "isbor")
     for dataset, printed in published("isbor-table3")["figures"]["absolute"].items():
         for model, pair in printed.items():
-            some = select(records, dataset=dataset, model=model, size=SIZES[dataset][0])
+            name = "isvor-path" if model == "isvor" else model
+            some = select(records, dataset=dataset, model=name, size=SIZES[dataset][0])
             ours = figure(some, "absolute_median", pair)
             if ours is not None:
-                label = "GPOR" if model == "ep" else MODELS[model].label
+                label = "GPOR" if model == "ep" else MODELS[name].label
                 yield Cell("Li and de Rijke", label, f"{dataset}, absolute", 0, ours)
 
 

@@ -4,6 +4,7 @@ Libraries that need not be installed are imported when a model is built.
 """
 
 import importlib
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -107,6 +108,8 @@ class Tuned:
     final: Any = None
     """an estimator with the same solution, which learns all rows; by default ``estimator``"""
     best: dict[str, Any] = field(default_factory=dict)
+    final_seconds: float = 0.0
+    """processor time of learning all rows, the search left out"""
 
     def fit(self, X: FloatArray, y: IntArray) -> Self:
         """Search, then fit."""
@@ -121,7 +124,9 @@ class Tuned:
         sizes = (len(values) for _, values in sorted(self.grid.items()))
         self.best = self._at(best_node(np.ndindex(*sizes), folds))
         final = clone(estimator if self.final is None else self.final)
+        begin = time.process_time()
         self.fitted = final.set_params(**self.best).fit(X, y)
+        self.final_seconds = time.process_time() - begin
         if hasattr(self.fitted, "predict_proba"):
             self.predict_proba, self.classes_ = self.fitted.predict_proba, self.fitted.classes_
         return self
