@@ -30,7 +30,8 @@ class SupportVectors:
     C and the width kappa of exp(-kappa |x - x'|^2 / 2) are chosen by 5-fold cross-validation. As in
     section 6 of the paper the first grid is 7 x 7 over log10 from -3 to 3, the second 9 x 9 about
     its best node in steps of 0.2. A linear kernel has no width. The paper does not say which error
-    it validates: here the absolute one, and of equals the first, with the smallest C.
+    it validates: here the absolute one, and of equals the first, with the smallest C. Where no
+    level has five rows, there are as many folds as the most frequent one has.
     """
 
     classes_: IntArray
@@ -49,7 +50,8 @@ class SupportVectors:
         near = _FINE if self.kernel == "rbf" else np.zeros(1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a level with fewer rows than folds; rounding
-            split = StratifiedKFold(5, shuffle=True, random_state=self.seed).split(X, y)
+            n_folds = min(5, int(np.unique(y, return_counts=True)[1].max()))
+            split = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed).split(X, y)
             build = partial(self.build, tol=_SEARCH_TOL)
             folds = [Fold(X, y, train, test, build) for train, test in split]
             C, kappa = best_node(product(_COARSE, widths), folds)

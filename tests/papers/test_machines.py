@@ -46,3 +46,10 @@ def test_the_best_node_is_that_of_the_whole_table(seed):
     total = [sum(fold.errors[node] for fold in folds) for node in nodes]
     assert best_node(iter(nodes), folds) == nodes[int(np.argmin(total))]
     assert sum(fold.asked for fold in folds) < 45
+
+
+def test_few_rows_have_fewer_folds():
+    X, y = make_data(11)
+    assert np.bincount(y).max() == 4
+    machine = SupportVectors("linear", 0, "explicit").fit(X, y)
+    assert set(machine.predict(X)) <= {1, 2, 3}
