@@ -29,9 +29,15 @@ _SWD = (
     "no model has it on random splits; the code of SVOR's authors has 45.5 "
     "([sparse models](../sparse.md))"
 )
+_NO_MARGIN = (
+    "with the paper's costs no threshold has a margin, and every row gets the median level; the "
+    "paper's scale of margins is not known ([sparse models](../sparse.md))"
+)
+# By paper, model (all if it is empty) and beginning of the place; the first that fits counts.
 _CAUSES = {
-    ("Wang and McKenna", ""): _SINGLE_KERNEL,
-    ("Li and de Rijke", "swd"): _SWD,
+    ("Wang and McKenna", "", ""): _SINGLE_KERNEL,
+    ("Li and de Rijke", "ISVOR", ""): _NO_MARGIN,
+    ("Li and de Rijke", "", "swd"): _SWD,
 }
 _NOT_KNOWN = "not known"
 
@@ -65,8 +71,9 @@ class Cell:
             return _CHANCE
         known = (
             cause
-            for (paper, place), cause in _CAUSES.items()
-            if paper == self.paper and self.where.startswith(place)
+            for (paper, label, place), cause in _CAUSES.items()
+            if (paper, label or self.label) == (self.paper, self.label)
+            and self.where.startswith(place)
         )
         return next(known, _NOT_KNOWN)
 

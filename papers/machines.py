@@ -83,8 +83,11 @@ class Fold:
     build: Callable[[Node], Any]
 
     def error(self, node: Node) -> float:
-        """Sum of absolute errors on the rows that judge."""
-        fitted = self.build(node).fit(self.X[self.train], self.y[self.train])
+        """Sum of absolute errors on the rows that judge; infinite where a node is refused."""
+        try:
+            fitted = self.build(node).fit(self.X[self.train], self.y[self.train])
+        except ValueError:  # such as a C that is too small for sums of margins of so few rows
+            return np.inf
         return float(np.abs(fitted.predict(self.X[self.test]) - self.y[self.test]).sum())
 
 

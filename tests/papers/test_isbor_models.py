@@ -151,6 +151,17 @@ def test_the_search_of_a_machine_does_not_grow():
     assert hours["census_house16h"] == pytest.approx((996 + 4 * 11.292**3) / 3600, abs=0.05)
 
 
+def test_a_node_that_is_refused_is_not_chosen():
+    """A cost below one over the rows of the rarest level."""
+    X, y = make_data()
+    tuned = REGISTRY["isvor-path"].build(0, 2)
+    tuned.grid = {"C": [0.01, 0.5], "kernel": [RBF(1.0)]}
+    assert tuned.fit(X, y).best["C"] == 0.5
+    tuned.grid = {"C": [0.01], "kernel": [RBF(1.0)]}
+    with pytest.raises(ValueError, match="C must be at least"):
+        tuned.fit(X, y)
+
+
 def test_the_last_fit_of_a_search_is_timed():
     X, y = make_data()
     tuned = Tuned(OrdinalSVC(C=10.0), {"kernel": [RBF(0.01), RBF(1.5)]}, seed=0).fit(X, y)
