@@ -239,7 +239,7 @@ def not_run_table(records: Sequence[Record]) -> Table | None:
         hours = _hours(records, dataset, model)
         if hours is not None and not select(records, dataset=dataset, model=model, size=n):
             _, power, _ = _growth(records, dataset, model)
-            row = (dataset, REGISTRY[model].label, f"{n:,}", f"{power:.1f}", f"{hours:.1f}")
+            row = (dataset, _COLUMNS[model], f"{n:,}", f"{power:.1f}", f"{hours:.1f}")
             rows.append(entries(*row, f"{8e-9 * n * n:.1f}"))
     if not rows:
         return None

@@ -132,7 +132,7 @@ def test_wins_are_wilcoxons_and_hours_are_powers():
     times = {1000: 2.0, 2000: 16.0}  # a cube
     grown = [record(n, "ep", split=1, dataset="bank8fm", fit_seconds=t) for n, t in times.items()]
     (row,) = isbor.not_run_table(grown).rows
-    assert [entry.text for entry in row][:5] == ["bank8fm", "EP", "8,000", "3.0", "0.3"]
+    assert [entry.text for entry in row][:5] == ["bank8fm", "GPOR", "8,000", "3.0", "0.3"]
     done = record(8000, "ep", split=1, dataset="bank8fm", fit_seconds=1.0)
     assert isbor.not_run_table([*grown, done]) is None
 
