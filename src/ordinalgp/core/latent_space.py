@@ -59,8 +59,9 @@ class LatentSpacePosterior(Posterior):
         """Both by one product with H' H."""
         known = self.covary(v)
         # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
-        kept = v - self._precision @ known if self._diagonal is None else known / self._diagonal
-        return kept, known
+        if self._diagonal is None:
+            return v - self._precision @ known, known
+        return (known.T / self._diagonal).T, known
 
     def inverse(self) -> FloatArray:
         """R = Q - (H Q)' H Q with Q = A' T A."""

@@ -20,9 +20,12 @@ from sklearn.utils.validation import _num_samples
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.many_rows.chunks import ArrayRows, FactoryRows, scan
+from ordinalgp.core.problem import Start
+from ordinalgp.core.quasi_newton import FIRST_PRECISION
+from ordinalgp.core.search import Limits, SearchResult
+from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
-from ordinalgp.many_rows.induced_evidence import InducedTask
+from ordinalgp.many_rows.induced_evidence import InducedEvidence, InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, greedy_points
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
@@ -130,10 +133,10 @@ class Stages:
                 rng = fit_generator(self.options.search.random_state)
                 # Read once, then drawn from.
                 pool = ArrayRows(self.rows.sample(self.settings.pool_rows, rng))
-                task = self._model_of_sample(pool, rng)
+                task, sites = self._model_of_sample(pool, rng)
                 if self.rows.n_rows <= n_sample:
-                    return _infer_at_once(task)
-                task, start = self._first_posterior(task, pool, rng)
+                    return _infer_at_once(task, sites)
+                task, start = self._first_posterior(task, sites, pool, rng)
             try:
                 found = self._passes(self.rows, task, store).run(start, saved)
             except KeyboardInterrupt as interrupt:
@@ -170,8 +173,11 @@ class Stages:
         mark = fingerprint_of(self.params, rows.n_rows, first)
         return SiteStore(rows.n_rows, Path(self.checkpoint), mark)
 
-    def _model_of_sample(self, pool: ArrayRows, rng: Any) -> InducedTask:
-        """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
+    def _model_of_sample(self, pool: ArrayRows, rng: Any) -> tuple[InducedTask, Start | None]:
+        """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample.
+
+        The second is a start for inference on that sample.
+        """
         limits, search = self.settings, self.options.search
         subset = pool.sample(limits.subset_rows, rng)
         options, rows = self.options, (subset.X, subset.codes, subset.counts)
@@ -187,10 +193,18 @@ class Stages:
         sample = subset if few else pool.sample(limits.sample_rows, rng)
         task = InducedTask.like(exact, self._chosen(exact, places)).on(sample)
         if search.optimizer is None:
-            return task
-        found = search.search(task, [task.theta], limits.refine_steps)
+            return task, None
+        found = search.search(task, [task.theta], self._refinement(found, subset, sample))
         task = task.at(found.theta)
-        return replace(task, Z=self._chosen(task, places))
+        task = replace(task, Z=self._chosen(task, places))
+        # Laplace begins with weights of the points, which are others now.
+        return task, found.start if task.smoothing == "cavity" else None
+
+    def _refinement(self, found: SearchResult, subset: Chunk, sample: Chunk) -> Limits:
+        """Limits of the search on the sample; its curvatures are those of the subset, grown."""
+        share = float(np.sum(sample.counts) / np.sum(subset.counts))
+        known = None if found.curvature is None else share * found.curvature
+        return Limits(self.settings.refine_steps, self.settings.refine_gain, known)
 
     def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
         """Inputs among which inducing points are chosen, or the points themselves if given."""
@@ -218,11 +232,11 @@ class Stages:
         return task, InducedPosterior(task.inducing, saved["precision"], saved["shift"])
 
     def _first_posterior(
-        self, task: InducedTask, pool: ArrayRows, rng: Any
+        self, task: InducedTask, sites: Start | None, pool: ArrayRows, rng: Any
     ) -> tuple[InducedTask, InducedPosterior]:
         """The posterior that passes over all rows begin with: after passes over samples."""
         limits = self.settings
-        posterior = _on_own_rows(task.relaxed())[0]
+        posterior = _on_own_rows(task.relaxed(FIRST_PRECISION), sites)[0]
         for size in limits.warm_rows:
             if self.rows.n_rows < limits.warm_share * size:
                 break
@@ -232,19 +246,21 @@ class Stages:
         return task, posterior
 
 
-def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
-    """Posterior given the task's own rows, the approximation behind it, and the objective."""
-    step, found = task.value_and_approximation()
+def _on_own_rows(
+    task: InducedTask, start: Start | None
+) -> tuple[InducedPosterior, InducedEvidence]:
+    """Posterior given the task's own rows, and the evidence of these."""
+    evidence = task.inferred(start)
     prior = InducedPosterior.prior(task.inducing)
-    posterior = prior.given(prior.inducing.rows(task.X), found.sites, task.counts)
-    return posterior, found, step.value + task.log_prior
+    return prior.given(evidence.rows, evidence.found.sites, task.counts), evidence
 
 
-def _infer_at_once(task: InducedTask) -> InducedGP:
+def _infer_at_once(task: InducedTask, start: Start | None) -> InducedGP:
     """The result where all rows fit into one inference."""
-    posterior, found, value = _on_own_rows(task)
-    residual = posterior.inducing.rows(task.X).residual
+    posterior, evidence = _on_own_rows(task, start)
+    found = evidence.found
     cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
-    left = np.column_stack([cavity.mean, cavity.var + residual])
-    summary = SearchSummary(value, np.array([value]), found.converged, found.n_sweeps)
+    left = np.column_stack([cavity.mean, cavity.var + evidence.rows.residual])
+    path = np.array([evidence.value])
+    summary = SearchSummary(evidence.value, path, found.converged, found.n_sweeps)
     return InducedGP(task, posterior, summary, left)

@@ -11,6 +11,7 @@ import heapq
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from scipy import sparse
 from sklearn.gaussian_process.kernels import ConstantKernel, Product, Sum
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
+from ordinalgp.core.curvature import evidence_curvature
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
 from ordinalgp.core.linalg import Workspace, factor_with_nugget, invert_lower, pivoted_cholesky
@@ -199,7 +201,8 @@ class ManyItemsTask(Task):
         approximation = self.infer(problem, start)
         value = ep_evidence(problem, approximation).usable_value
         gradient = problem.theta_derivatives(approximation).value @ problem.counts
-        return Step(value, gradient, approximation.start, approximation.converged)
+        curvature = partial(evidence_curvature, self.kernel, self.X, problem, approximation)
+        return Step(value, gradient, approximation.start, approximation.converged, curvature)
 
 
 @dataclass(frozen=True, eq=False)
