@@ -26,7 +26,7 @@ LINES = [
     {"decisions"},
     {"metrics"},
     {"kernels"},
-    {"core.truncated_normal", "core.hyperprior", "core.linalg"},
+    {"core.truncated_normal", "core.hyperparameters", "core.hyperprior", "core.linalg"},
     {"core.likelihoods", "core.projections"},
     {"core.ordinal_logit", "core.posterior", "core.elimination"},
     {"core.observation_space", "core.latent_space", "core.sparse_precision"},

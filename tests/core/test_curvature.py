@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
 from ordinalgp.core.curvature import MOST_OF_KERNEL, differences
-from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
+from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit, ThetaDerivatives
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.projections import Differences, Identity, RowSelection
 from ordinalgp.core.quasi_newton import definite
@@ -108,7 +108,7 @@ def test_a_likelihood_without_hyperparameters_leaves_the_kernels_part():
 
         def theta_derivatives(self, y, mean, var, known=None):
             found = super().theta_derivatives(y, mean, var, known)
-            return type(found)(found.value[:0], found.d1[:0], found.d2[:0])
+            return ThetaDerivatives(found.value[:0], found.d1[:0], found.d2[:0])
 
     free = ordinal_task("ep evidence", PROBIT, Identity(N), Y)
     fixed = ordinal_task("ep evidence", Fixed.from_thresholds(THRESHOLDS, 0.4), Identity(N), Y)
@@ -125,6 +125,10 @@ def test_the_curvature_of_a_prior_is_added():
 
 
 def test_differences_are_second_derivatives():
-    B = RNG.normal(size=(3, 3))
-    found = differences(lambda x: (B + B.T) @ x + x**2, np.array([0.1, -0.2, 0.3]))
+    B, place = RNG.normal(size=(3, 3)), np.array([0.1, -0.2, 0.3])
+
+    def slope(x):
+        return (B + B.T) @ x + x**2
+
+    found = differences(slope, place, slope(place))
     assert_allclose(found, B + B.T + 2 * np.diag([0.1, -0.2, 0.3]), atol=1e-4)

@@ -86,9 +86,9 @@ class Counted:
         return self.value(x), self.slope(x)
 
 
-def search(objective, x, curvature, bounds, steps=200, gain=1e-10):
+def search(objective, x, known, bounds, steps=200, gain=1e-10, curvature=lambda: None):
     first = objective(x, 1e-3)
-    return minimise(objective, x, first, curvature, bounds, steps=steps, gain=gain)
+    return minimise(objective, x, first, known, curvature, bounds, steps=steps, gain=gain)
 
 
 def test_a_parabola_whose_curvature_is_known_takes_one_step():
@@ -115,6 +115,32 @@ def test_the_valley_of_rosenbrock_ends_where_scipy_ends(upper):
     # It learns the curvature on its way; at a bound there is nothing to learn.
     if upper > 1:
         assert_allclose(np.linalg.eigvalsh(found.curvature).max(), 1800, rtol=0.3)
+
+
+def test_curvatures_that_are_told_on_the_way_shorten_it():
+    wide = np.tile([-9.0, 9.0], (3, 1))
+    A = np.array([[1.0, 0.5, 0.0], [0.0, 2.0, -0.7], [0.4, 0.0, 1.5]])
+    alone, told = (
+        Counted(lambda x: np.cosh(A @ x).sum(), lambda x: A.T @ np.sinh(A @ x)) for _ in "ab"
+    )
+    asked, start = [], np.array([3.0, -2.0, 2.5])
+
+    def second(x):
+        return (A.T * np.cosh(A @ x)) @ A
+
+    def curvature():
+        asked.append(told.places[-1])
+        return second(told.places[-1])
+
+    for bowl, how in ((alone, {}), (told, {"curvature": curvature})):
+        end = search(bowl, start, second(start), wide, **how)
+        assert end.end == "top"
+        assert_allclose(bowl.places[-1], 0.0, atol=1e-4)
+    assert len(told.places) < len(alone.places)
+    # It asks far from where it was told last, and there only.
+    assert asked
+    for old, new in zip([start, *asked[:-1]], asked, strict=True):
+        assert np.abs(new - old).max() > 0.7
 
 
 def test_coarse_slopes_at_first_and_fine_ones_at_the_end():

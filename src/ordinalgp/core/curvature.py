@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.kernel_matrix import kernel_at, kernel_matrix
+from ordinalgp.core.hyperparameters import n_free
+from ordinalgp.core.kernel_gradient import kernel_moves
 from ordinalgp.core.problem import Approximation, Problem
 
 # Hyperparameters of a kernel up to which their changes are computed; each takes a kernel matrix.
 MOST_OF_KERNEL = 40
-_STEP_OF_KERNEL, _STEP = 1e-4, 1e-5  # of finite differences
+_STEP = 1e-5  # of finite differences
 
 
 def evidence_curvature(
@@ -36,8 +37,7 @@ def evidence_curvature(
 
     None where the kernel has very many hyperparameters.
     """
-    theta = np.asarray(kernel.theta)
-    if len(theta) > MOST_OF_KERNEL:
+    if n_free(kernel) > MOST_OF_KERNEL:
         return None
     A, counts, tau = problem.projection, problem.counts, found.sites.tau
     posterior, w = found.posterior, found.posterior.weights
@@ -46,22 +46,14 @@ def evidence_curvature(
     kept, moved = posterior.carry(A.adjoint((counts * D).T))
     own = np.einsum("pm,m,qm->pq", D, counts * found.at.var / spread, D)
     of_likelihood = _information(problem, found) + own - (counts * D) @ A.apply(moved)
-    if len(theta) == 0:
+    if n_free(kernel) == 0:
         return of_likelihood
-    moves = _moves(kernel, X, theta, problem.K, w)
+    moves = kernel_moves(kernel, X, problem.K, w, problem.workspace)
     across = -moves.T @ kept
     pull = A.adjoint(((counts * tau) * A.apply(moves).T).T)
     back = A.adjoint(((counts * tau) * A.apply(posterior.covary(pull)).T).T)
     of_kernel = 0.5 * moves.T @ (pull - back)
     return np.block([[of_kernel, across], [across.T, of_likelihood]])
-
-
-def _moves(kernel: Any, X: Any, theta: FloatArray, K: FloatArray, w: FloatArray) -> FloatArray:
-    """dK/dtheta w, (N, p): the kernel a little further along each hyperparameter."""
-    before = K @ w
-    near = (theta + _STEP_OF_KERNEL * unit for unit in np.eye(len(theta)))
-    moved = [kernel_matrix(kernel_at(kernel, place), X) @ w for place in near]
-    return np.column_stack([(each - before) / _STEP_OF_KERNEL for each in moved])
 
 
 def _information(problem: Problem, found: Approximation) -> FloatArray:
@@ -72,12 +64,14 @@ def _information(problem: Problem, found: Approximation) -> FloatArray:
         near = likelihood.clone_with_theta(theta)
         return near.theta_derivatives(problem.y, at.mean, at.var).value @ problem.counts
 
-    return -differences(slope, likelihood.theta)
+    here = problem.theta_derivatives(found).value @ problem.counts
+    return -differences(slope, likelihood.theta, here)
 
 
-def differences(slope: Callable[[FloatArray], FloatArray], theta: FloatArray) -> FloatArray:
-    """Symmetric second derivatives, (p, p), from differences of first ones."""
-    here = slope(theta)
+def differences(
+    slope: Callable[[FloatArray], FloatArray], theta: FloatArray, here: FloatArray
+) -> FloatArray:
+    """Symmetric second derivatives, (p, p), from differences of slopes to those ``here``."""
     near = [slope(theta + _STEP * unit) for unit in np.eye(len(theta))]
     found = (np.reshape(near, (len(theta), len(theta))) - here) / _STEP
     return 0.5 * (found + found.T)

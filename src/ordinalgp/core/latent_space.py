@@ -18,7 +18,7 @@ class LatentSpacePosterior(Posterior):
 
     def __init__(self, prior: Prior, sites: Sites) -> None:
         K, F = prior.K, prior.root
-        self._A, self._copies = A, copies = prior.distinct()
+        self._A, self._copies = A, copies = prior.distinct
         self._h = np.zeros(len(K)) if prior.mean is None else prior.mean
         self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
         self._precision = A.scatter(copies.merge(sites.tau))

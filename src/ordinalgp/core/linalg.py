@@ -310,6 +310,12 @@ def invert_in_place(C: FloatArray) -> FloatArray:
     return mirrored(inverse.T)
 
 
+def solve_definite(A: FloatArray, b: FloatArray) -> FloatArray | None:
+    """A^-1 b for a small symmetric matrix; None unless it is positive definite."""
+    _, x, info = lapack.dposv(A, b)
+    return np.asarray(x) if info == 0 else None
+
+
 def congruence(F: FloatArray, precision: FloatArray) -> FloatArray:
     """F' precision F for symmetric ``precision``; the upper triangle alone where F is lower."""
     if F.shape[0] != F.shape[1] or F[0, 1:].any():

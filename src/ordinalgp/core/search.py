@@ -15,10 +15,11 @@ from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Tagged
 from ordinalgp.core.curvature import differences, evidence_curvature
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperparameters import kernel_at, n_free, theta_of
 from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.core.inference import infer
 from ordinalgp.core.kernel_gradient import kernel_slope
-from ordinalgp.core.kernel_matrix import kernel_at, kernel_matrix
+from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import NOISE_BOUNDS
 from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
@@ -77,7 +78,7 @@ class Trainable(ABC):
     @property
     def theta(self) -> FloatArray:
         """[kernel.theta, likelihood.theta] at the start."""
-        return np.concatenate([self.kernel.theta, self.likelihood.theta])
+        return np.concatenate([theta_of(self.kernel), self.likelihood.theta])
 
     @property
     def bounds(self) -> FloatArray:
@@ -96,7 +97,7 @@ class Trainable(ABC):
 
     def at(self, theta: FloatArray) -> Self:
         """Return the same task at other hyperparameters."""
-        p = len(theta) - len(self.likelihood.theta)
+        p = n_free(self.kernel)
         kernel = kernel_at(self.kernel, theta[:p])
         likelihood = self.likelihood.clone_with_theta(theta[p:])
         return replace(self, kernel=kernel, likelihood=likelihood)
@@ -138,7 +139,7 @@ class Trainable(ABC):
             task = self.at(place)
             return prior.log_density(task.kernel, task.likelihood)[1]
 
-        return known - differences(slope, theta)
+        return known - differences(slope, theta, slope(theta))
 
     @abstractmethod
     def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
@@ -309,12 +310,17 @@ class _Ascent:
     def begin(self, theta: FloatArray) -> tuple[Value, FloatArray | None]:
         """A first call, and the curvature there, if it is known."""
         first = self.precisely(theta, FIRST_PRECISION)
+        return first, self.curvature()
+
+    def curvature(self) -> FloatArray | None:
+        """Minus the second derivatives at the last evaluation, nearly, if they are known."""
         if self.last is None:
-            return first, None
+            return None
         try:
-            return first, self.last.curvature()
+            found = self.last.curvature()
         except _FAILURES:
-            return first, None
+            return None
+        return found if found is not None and np.isfinite(found).all() else None
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the objective and minus its gradient."""
@@ -400,12 +406,12 @@ def _quasi_newton(
 
 def _run(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, limits: Limits) -> tuple[str, End]:
     """One search, by the curvatures at its start or, where these are unknown, without."""
-    first, curvature = ascent.begin(theta)
-    curvature = limits.curvature if curvature is None else curvature
-    if curvature is None or not np.isfinite(curvature).all():
+    first, known = ascent.begin(theta)
+    known = limits.curvature if known is None else known
+    if known is None:
         return _lbfgs(ascent, theta, first, bounds, limits)
     ends: Any = {"steps": limits.steps, "gain": limits.gain}
-    found = minimise(ascent.precisely, theta, first, curvature, bounds, **ends)
+    found = minimise(ascent.precisely, theta, first, known, ascent.curvature, bounds, **ends)
     ascent.end_curvature = found.curvature
     return found.message, found.end
 

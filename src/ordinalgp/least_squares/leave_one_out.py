@@ -15,6 +15,7 @@ from scipy.linalg import blas
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray
 from ordinalgp.core.curvature import MOST_OF_KERNEL
 from ordinalgp.core.gaussian import Moments, Posterior, Prior, Sites, condition
+from ordinalgp.core.hyperparameters import n_free
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
@@ -147,7 +148,7 @@ class LeastSquaresTask(ExactTask):
 
         It overwrites what the workspace holds.
         """
-        n = self.kernel.n_dims + 1  # hyperparameters that move the moments
+        n = n_free(self.kernel) + 1  # hyperparameters that move the moments
         if n > MOST_OF_KERNEL:
             return None
         theta, places, slopes = self.theta, [], []

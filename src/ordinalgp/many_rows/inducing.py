@@ -30,6 +30,7 @@ from scipy.linalg import blas
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Sites
+from ordinalgp.core.hyperparameters import n_free
 from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
 from ordinalgp.core.kernel_tiles import columns, strips, tiles
@@ -93,7 +94,7 @@ class Inducing:
         among, pairs = tiles(self.kernel, X), tiles(self.kernel, X, self.Z)
         if among is None or pairs is None:
             return self._contract_slowly(X, d_cross, d_residual)
-        total = np.zeros(self.kernel.n_dims)
+        total = np.zeros(n_free(self.kernel))
         for rows in strips(len(X)):
             total += among.sums((rows, rows), np.diag(d_residual[rows]))[1]
             upstream = np.ascontiguousarray(d_cross[:, rows].T)
@@ -109,7 +110,7 @@ class Inducing:
         Both kinds of kernel values lie in the matrix of [X; Z] with itself; blocks of about m rows
         keep the unused part small.
         """
-        m, total = len(self.Z), np.zeros(self.kernel.n_dims)
+        m, total = len(self.Z), np.zeros(n_free(self.kernel))
         for i in range(0, len(X), m):
             part = slice(i, min(i + m, len(X)))
             c = part.stop - part.start
