@@ -4,17 +4,15 @@ Libraries that need not be installed are imported when a model is built.
 """
 
 import importlib
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import product
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessClassifier
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
@@ -28,6 +26,7 @@ from ordinalgp import (
 )
 from ordinalgp.metrics import make_ordinal_scorer
 from papers.data import FloatArray, IntArray
+from papers.machines import SupportVectors
 
 Build = Callable[[int, int], Any]
 """from a seed and the number of inputs to an unfitted estimator"""
@@ -90,73 +89,6 @@ def skordinal(name: str, **options: Any) -> Any:
 
 # -------------------------------------------------------------------- baselines of the papers
 
-_COARSE = np.linspace(-3, 3, 7)
-_FINE = np.linspace(-0.8, 0.8, 9)
-Node = tuple[float, float]
-"""log10 of the penalty C and of the kernel's width"""
-_SEARCH_TOL = 1e-4  # relative gap of the fits that are only compared
-
-
-class SupportVectors:
-    """Support vector machine of Chu and Ghahramani (2005), with its way of tuning.
-
-    The paper's own is that of Shashua and Levin (2003) with a fixed margin, whose thresholds may
-    come out unordered. Explicit or implicit constraints (Chu and Keerthi 2007) put them in order.
-
-    C and the width kappa of exp(-kappa |x - x'|^2 / 2) are chosen by 5-fold cross-validation. As in
-    section 6 of the paper the first grid is 7 x 7 over log10 from -3 to 3, the second 9 x 9 about
-    its best node in steps of 0.2. A linear kernel has no width. The paper does not say which error
-    it validates: here the absolute one, and of equals the first, with the smallest C.
-    """
-
-    classes_: IntArray
-
-    def __init__(
-        self,
-        kernel: Literal["rbf", "linear"] = "rbf",
-        seed: int = 0,
-        constraints: str = "fixed_margin",
-    ) -> None:
-        self.kernel, self.seed, self.constraints = kernel, seed, constraints
-
-    def fit(self, X: FloatArray, y: IntArray) -> Self:
-        """Choose C and width, then fit all rows."""
-        widths = _COARSE if self.kernel == "rbf" else _COARSE[:1]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nodes at which rounding stops the solver
-            coarse = self._best(X, y, product(_COARSE, widths))
-            near = _FINE if self.kernel == "rbf" else [0.0]
-            fine = ((coarse[0] + c, coarse[1] + g) for c, g in product(_FINE, near))
-            self.node_ = self._best(X, y, fine)
-            self.machine_ = self._machine(self.node_, 1e-8).fit(X, y)
-        self.classes_ = self.machine_.classes_
-        return self
-
-    def predict(self, X: FloatArray) -> IntArray:
-        """Levels."""
-        labels: IntArray = self.machine_.predict(X)
-        return labels
-
-    def _machine(self, node: Node, tol: float) -> OrdinalSVC:
-        C, kappa = (float(10.0**exponent) for exponent in node)
-        similarity = RBF(kappa**-0.5) if self.kernel == "rbf" else DotProduct(0.0, "fixed")
-        return OrdinalSVC(similarity, constraints=self.constraints, C=C, tol=tol)
-
-    def _best(self, X: FloatArray, y: IntArray, nodes: Iterable[Node]) -> Node:
-        folds = StratifiedKFold(5, shuffle=True, random_state=self.seed)
-        parts = list(folds.split(X, y))
-
-        def error(node: Node) -> float:
-            machines = [self._machine(node, _SEARCH_TOL).fit(X[a], y[a]) for a, _ in parts]
-            wrong = [
-                np.abs(m.predict(X[b]) - y[b]).sum()
-                for m, (_, b) in zip(machines, parts, strict=True)
-            ]
-            return float(np.sum(wrong))
-
-        return min(nodes, key=error)
-
-
 # Section 5.1.4 of Li and de Rijke (2018): five-fold cross-validation of the mean absolute error on
 # these grids. From 1,000 rows on, a sample of them chooses, as one fit on all of them takes long.
 _ROWS = 1000
@@ -173,6 +105,8 @@ class Tuned:
     estimator: Any
     grid: dict[str, list[Any]]
     seed: int
+    final: Any = None
+    """an estimator with the same solution, which learns all rows; by default ``estimator``"""
     best: dict[str, Any] = field(default_factory=dict)
 
     def fit(self, X: FloatArray, y: IntArray) -> Self:
@@ -184,7 +118,8 @@ class Tuned:
         scorer = make_ordinal_scorer("mean_absolute_error")
         search = GridSearchCV(estimator, self.grid, scoring=scorer, cv=folds, refit=False)
         self.best = search.fit(X[some], y[some]).best_params_
-        self.fitted = clone(estimator).set_params(**self.best).fit(X, y)
+        final = clone(estimator if self.final is None else self.final)
+        self.fitted = final.set_params(**self.best).fit(X, y)
         if hasattr(self.fitted, "predict_proba"):
             self.predict_proba, self.classes_ = self.fitted.predict_proba, self.fitted.classes_
         return self
@@ -194,8 +129,8 @@ class Tuned:
         return self.fitted.predict(X)
 
 
-def _tuned(estimator: Any, grid: dict[str, list[Any]]) -> Build:
-    return lambda seed, n_inputs: Tuned(estimator, grid, seed)
+def _tuned(estimator: Any, grid: dict[str, list[Any]], final: Any = None) -> Build:
+    return lambda seed, n_inputs: Tuned(estimator, grid, seed, final)
 
 
 # ----------------------------------------------------------------------------------- peers
@@ -277,6 +212,7 @@ class Forest:
         return (trees * shares + 1 / shares.shape[1]) / (trees + 1)
 
 
+_SUMS = OrdinalSVC(constraints="sum_of_margins", tol=1e-6)  # the same solution, at once
 _Sparse = SparseBayesOrdinalClassifier
 MODELS = {
     "map": Model("MAP", seeded(OrdinalGPClassifier, inference="laplace")),
@@ -306,7 +242,10 @@ MODELS = {
     ),
     "svor": Model("SVOR, implicit", _tuned(OrdinalSVC(), _COSTS)),
     "svor-explicit": Model("SVOR, explicit", _tuned(OrdinalSVC(constraints="explicit"), _COSTS)),
-    "isvor": Model("ISVOR", _tuned(IncrementalOrdinalSVC(random_state=0), _COSTS)),
+    "isvor": Model("SVOR, working set", _tuned(IncrementalOrdinalSVC(random_state=0), _COSTS)),
+    "isvor-path": Model(
+        "ISVOR", _tuned(_SUMS, _COSTS, final=IncrementalOrdinalSVC(algorithm="path"))
+    ),
     "kdlor": Model("KDLOR", _tuned(KernelDiscriminantOrdinal(), _SINGULAR)),
 }
 OURS = (

@@ -26,7 +26,7 @@ from papers.data import ROOT, FloatArray
 from papers.runner import Record
 
 Ties = Literal["corrected", "ignored"]
-PERCENT = {"zero_one", "zero_one_all", "absolute", "absolute_median"}
+PERCENT = {"zero_one", "zero_one_all", "zero_one_rounded", "absolute", "absolute_median"}
 
 
 @cache
@@ -142,7 +142,10 @@ def paired_difference(
     measure: str, first: Sequence[Record], second: Sequence[Record]
 ) -> tuple[float, float, int]:
     """Mean of the first less the second on the splits of both, its standard error, and how many."""
-    one, two = ({r["split"]: r[measure] for r in records} for records in (first, second))
+    one, two = (
+        {r["split"]: r[measure] for r in records if r.get(measure) is not None}
+        for records in (first, second)
+    )
     gap = np.array([one[split] - two[split] for split in sorted(one.keys() & two.keys())])
     if len(gap) < 2:
         return math.nan, math.nan, len(gap)

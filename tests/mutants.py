@@ -231,8 +231,9 @@ def write_bombs(path, folder):
     gaps = "arrays/result.model.task.likelihood.gaps.npy"
     scores = "arrays/result.interval_scores.scores.npy"
     classes = "arrays/result.signature.classes.npy"
+    counts = "arrays/result.signature.counts.npy"
     zeros = _zeros(7 * 2**20, 1)
-    pad = {"pad": np.random.default_rng(0).bytes(2**22)}  # buys another 80 MB
+    most = 8_200_000  # numbers: 65.6 of the 67.1 MB
     kernel = json.dumps(document["params"]["kernel"])
     twice = [{"$": "array", "name": "result.model.task.X"}] * 1000
     bombs = {
@@ -244,12 +245,14 @@ def write_bombs(path, folder):
         "deep-kernels": good | {"model.json": _nested_kernels(kernel, 5000)},
         "too-many": good | {"model.json": b"[" + b"{}," * 5_000_000 + b"1]"},
         "zeros": good | {x: zeros},
-        "many-zeros": good | pad | {x: _zeros(17 * 2**20, 1)},
-        "many-scores": good | pad | {scores: _zeros(17 * 2**20)},
-        "many-gaps": good | pad | {gaps: _zeros(17 * 2**20)},
-        "many-classes": good | pad | {classes: _zeros(17 * 2**20)},
+        "many-zeros": good | {x: _zeros(most, 1)},
+        "many-scores": good | {scores: _zeros(most)},
+        "many-gaps": good | {gaps: _zeros(most)},
+        "many-classes": good | {classes: _zeros(most)},
         "nested": good | {x: good["model.json"], "inner.zip": bytes(10**8)},
         "repeated": good | {"model.json": model_json(categories=twice), x: zeros},
+        "rows-and-scores": _many_rows(good) | {scores: npy(np.array([np.nan]))},
+        "rows-and-counts": _many_rows(good) | {counts: npy(np.zeros(3))},
         "levels": good | {"arrays/result.signature.categories.npy": npy(np.zeros(2**22, "U1"))},
     }
     for name, members in bombs.items():
@@ -258,6 +261,24 @@ def write_bombs(path, folder):
         place = folder / f"bomb-false-size-{kind}.ogp"
         write_members(place, good | {name: bytes(2**28)})
         _claim_size(place, name, 1000)
+
+
+def _many_rows(good, n=7000):
+    """A good file with so many rows that their matrix takes 400 MB, and the file 50 kB."""
+    start = "arrays/result.model."
+    rows = {
+        "task.X": np.zeros((n, 3)),
+        "task.y": np.zeros(n, dtype=np.int64),
+        "task.counts": np.ones(n),
+        "sites.tau": np.ones(n),
+        "sites.nu": np.zeros(n),
+        "rows.observation": np.arange(n),
+    }
+    document = json.loads(good["model.json"])
+    fields = document["result"]["fields"]["model"]["fields"]
+    fields["task"]["fields"]["projection"]["fields"]["n"] = n
+    told = {f"{start}{name}.npy": npy(array) for name, array in rows.items()}
+    return good | told | {"model.json": json.dumps(document).encode()}
 
 
 def _zeros(*shape):

@@ -57,6 +57,11 @@ def _league(likelihood):
     return model.fit(teams, [(teams[i], teams[j]) for i, j in PAIRS], WINNER)
 
 
+def _judged():
+    model = PreferenceGP("independent", position_bias="learned")
+    return model.fit(N, PAIRS, WINNER, judges=np.array(["Ann", "Bob", "Cy"])[np.arange(N) % 3])
+
+
 MODELS = {
     "gp": lambda: OrdinalGPClassifier(RBF([1.0, 2.0]), categories=LEVELS).fit(X, NAMES),
     "gp-repeated": lambda: _gp(RBF(2.0) + WhiteKernel(0.1)).fit(X.round(1), CODES, CODES),
@@ -82,10 +87,14 @@ MODELS = {
     "discriminant": lambda: KernelDiscriminantOrdinal(RBF()).fit(X, CODES),
     "preference": lambda: PreferenceGP(RBF(2.0)).fit(X, PAIRS, WINNER),
     "preference-names": lambda: _league("logit"),
+    "preference-judges": lambda: _judged(),
     "preference-many-items": lambda: PreferenceGP(RBF(2.0), solver="sparse").fit(X, PAIRS, WINNER),
     "preference-relations": lambda: PreferenceGP(RBF(2.0)).fit_relations(X[:3], [[1, -2, 1]]),
     "collaborative": lambda: _rated(),
     "collaborative-gaussian": lambda: _rated(kernel=RBF(1.5), likelihood="gaussian"),
+    "collaborative-tastes": lambda: CollaborativeOrdinalGP(rank=2, max_iter=9, tol=0.5).fit(
+        [f"r{j}" for j in RATERS], [*map(str, ITEMS)], RATINGS
+    ),
     "table": lambda: TableModel(_gp(RBF(2.0), categories=LEVELS)).fit(TABLE, NAMES),
     "table-sparse": lambda: TableModel(
         SparseBayesOrdinalClassifier(RBF(1.0), random_state=0), nominal=["tutor"], folds=2
@@ -104,6 +113,8 @@ def predictions(model):
         return {"predict": model.predict(items).tolist(), "comparison_proba": pairs.tolist()}
     if isinstance(model, CollaborativeOrdinalGP):
         queries = (["r0", "r1", "r3"], [0, 5, "new"], {"new": [0.3, 0.1]})
+        if model.rank_ is not None:
+            queries = (["r0", "r1", "r3"], ["0", "5", "2"])
     found = {name: getattr(model, name)(*queries) for name in methods if hasattr(model, name)}
     return {name: np.asarray(values).tolist() for name, values in found.items()}
 

@@ -28,7 +28,7 @@ LINES = [
     {"kernels"},
     {"core.truncated_normal", "core.hyperparameters", "core.hyperprior", "core.linalg"},
     {"core.likelihoods", "core.projections"},
-    {"core.ordinal_logit", "core.posterior", "core.elimination"},
+    {"core.ordinal_logit", "core.counted_levels", "core.posterior", "core.elimination"},
     {"core.observation_space", "core.latent_space", "core.sparse_precision"},
     {"core.gaussian"},
     {"core.problem"},

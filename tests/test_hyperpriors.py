@@ -213,3 +213,18 @@ def test_passes_over_all_rows_keep_to_the_bounds():
 def test_wrong_bounds_are_refused(name, wrong):
     with pytest.raises(ValueError, match="noise_bounds must be None or a pair"):
         fit(ESTIMATORS[name](noise_bounds=wrong))
+
+
+def test_gaps_near_their_mean_widen_a_level_with_few_rows():
+    """Of five levels of equal width on the latent scale, one is rarely named."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-2, 2, size=(60, 1))
+    y = np.digitize(x[:, 0] + 0.2 * rng.normal(size=60), [-1.2, -0.4, 0.4, 1.2])
+    rare = np.flatnonzero(y == 2)[1:]
+    x, y = np.delete(x, rare, axis=0), np.delete(y, rare)
+    flat, drawn = (
+        OrdinalGPClassifier(RBF(1.0), hyperprior=prior).fit(x, y).likelihood_.gaps
+        for prior in (None, HyperPrior(None, gaps=0.2))
+    )
+    assert flat[1] < 0.5 * flat.mean()
+    assert drawn[1] > 0.6 * drawn.mean()

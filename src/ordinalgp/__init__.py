@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ordinalgp.least_squares import LeastSquaresOrdinalClassifier
     from ordinalgp.models.effects import Effects, LevelEffects
     from ordinalgp.persistence import load
-    from ordinalgp.preference import PreferenceGP, Ranking
+    from ordinalgp.preference import PreferenceGP, Ranking, Reliability
     from ordinalgp.sequential import SequentialOrdinalGP
     from ordinalgp.sparse import SparseBayesOrdinalClassifier
     from ordinalgp.stacking import StackedOrdinalGP
@@ -31,6 +31,7 @@ __all__ = [
     "OrdinalSVC",
     "PreferenceGP",
     "Ranking",
+    "Reliability",
     "SequentialOrdinalGP",
     "SparseBayesOrdinalClassifier",
     "StackedOrdinalGP",
@@ -49,6 +50,7 @@ _HOMES = {
     "OrdinalSVC": "baselines",
     "PreferenceGP": "preference",
     "Ranking": "preference",
+    "Reliability": "preference",
     "SequentialOrdinalGP": "sequential",
     "SparseBayesOrdinalClassifier": "sparse",
     "StackedOrdinalGP": "stacking",

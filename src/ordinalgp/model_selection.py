@@ -1,8 +1,11 @@
-"""Cross-validation of comparisons.
+"""Ordered labels and comparisons inside scikit-learn's tools.
 
-scikit-learn's tools split the rows of ``X`` and ``y`` together. Here the comparisons must be split,
-while all items keep their places. Hence the ``X`` of :class:`ComparisonClassifier` is the (m, 2)
-comparisons, and its ``y`` the outcomes.
+Bagging, voting and stacking replace labels by their places among all sorted labels, which is not
+the order of most words. :class:`OrderedTargetClassifier` gives them ranks.
+
+Tools split the rows of ``X`` and ``y`` together. Comparisons must be split while all items keep
+their places. Hence the ``X`` of :class:`ComparisonClassifier` is the (m, 2) comparisons, and its
+``y`` the outcomes.
 """
 
 from collections.abc import Iterator
@@ -12,14 +15,132 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.validation.labels import class_positions
+from ordinalgp.validation.labels import class_positions, encode_levels
 from ordinalgp.validation.options import check_option
 
-__all__ = ["ComparisonClassifier", "ComparisonKFold"]
+__all__ = ["ComparisonClassifier", "ComparisonKFold", "OrderedTargetClassifier"]
+
+
+class OrderedTargetClassifier(ClassifierMixin, BaseEstimator):
+    """Classifier that gives another one ranks in place of labels, so that no order is lost.
+
+    For scikit-learn's ``BaggingClassifier``, ``VotingClassifier``, ``StackingClassifier`` and other
+    classifiers that sort labels. The models inside get the ranks 0, 1, ... as their labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Classifier of ranks, for example a ``VotingClassifier``. It, and the models in it, must not
+        name ``categories``: their labels are ranks.
+    categories : sequence, default=None
+        Levels from lowest to highest. None takes the order of an ordered pandas categorical or a
+        polars Enum, or that of the numbers.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    categories_ : ndarray of shape (n_categories,)
+        All levels in rank order.
+    classes_ : ndarray of shape (n_classes,)
+        Observed levels, sorted as scikit-learn sorts them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.ensemble import VotingClassifier
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from ordinalgp import OrdinalGPClassifier
+    >>> from ordinalgp.model_selection import OrderedTargetClassifier
+    >>> X = np.linspace(-2, 2, 30)[:, None]
+    >>> y = np.array(["low", "mid", "high"])[np.digitize(X[:, 0], [-1, 1])]
+    >>> both = [("gp", OrdinalGPClassifier()), ("linear", LogisticRegression())]
+    >>> vote = VotingClassifier(both, voting="soft")
+    >>> model = OrderedTargetClassifier(vote, categories=["low", "mid", "high"]).fit(X, y)
+    >>> model.predict([[-1.8], [0.0], [1.8]]).tolist()
+    ['low', 'mid', 'high']
+    """
+
+    def __init__(self, estimator: Any, categories: Any = None) -> None:
+        self.estimator = estimator
+        self.categories = categories
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags of the inputs are those of ``estimator``."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen during fit."""
+        return int(self.estimator_.n_features_in_)
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> Self:
+        """Fit a clone of ``estimator`` to the ranks of labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The inputs.
+        y : array-like of shape (n_samples,)
+            Ordered levels.
+        **fit_params : dict
+            Parameters of the ``fit`` of ``estimator``, such as ``sample_weight``.
+        """
+        for name, value in self.estimator.get_params().items():
+            if name.split("__")[-1] == "categories" and value is not None:
+                raise ValueError(
+                    f"{name}={value!r} names levels, but the models in OrderedTargetClassifier get "
+                    "ranks. Give categories to OrderedTargetClassifier, and None to the models."
+                )
+        levels = encode_levels(y, self.categories)
+        self.estimator_ = clone(self.estimator).fit(X, levels.codes, **fit_params)
+        self.categories_, self.classes_ = levels.categories, levels.classes
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the level of each row as ``estimator`` does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The inputs.
+        """
+        check_is_fitted(self)
+        return self.categories_[self.estimator_.predict(X)]
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def category_proba(self, X: Any) -> FloatArray:
+        """Probability of every level, columns in the order of ``categories_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The inputs.
+        """
+        check_is_fitted(self)
+        proba = self.estimator_.predict_proba(X)
+        found = np.zeros((len(proba), len(self.categories_)))
+        found[:, self.estimator_.classes_] = proba
+        return found
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Probability of every class, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The inputs.
+        """
+        proba = self.category_proba(X)
+        return proba[:, class_positions(self.categories_, self.classes_)]
 
 
 class ComparisonClassifier(ClassifierMixin, BaseEstimator):

@@ -16,7 +16,7 @@ from tests.model_files import with_field
 
 import ordinalgp
 from ordinalgp import IncrementalOrdinalSVC, KernelDiscriminantOrdinal, OrdinalSVC
-from ordinalgp.baselines.soft_margin import margins, solve_margins
+from ordinalgp.baselines.soft_margin import margins, middle_cuts, solve_margins
 from ordinalgp.core.linalg import pivoted_cholesky
 
 LEVELS = ["low", "mid", "high"]  # alphabetical order is high, low, mid
@@ -379,3 +379,35 @@ def test_levels_that_can_be_told_apart_are(kind, C):
 def test_too_few_steps_ask_for_more():
     with pytest.warns(ConvergenceWarning, match=r"after 2 steps, with C=1. Raise max_iter\."):
         OrdinalSVC(max_iter=2).fit(*make_data(40))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_cuts_are_the_middle_of_the_best(seed):
+    """Against the objective at every breakpoint and between them."""
+    rng = np.random.default_rng(seed)
+    n, codes = 12, rng.permutation(np.arange(12) % 3)
+    f = np.round(rng.normal(size=n), 1) if seed % 2 else rng.normal(size=n)
+    rows = margins(codes, rng.integers(1, 3, n) * 1.0, np.arange(n), "fixed_margin")
+    for cut, found in enumerate(middle_cuts(f, rows)):
+        mine = rows.cut == cut
+        s, c, at = rows.sign[mine], rows.cost[mine], f[rows.input[mine]]
+
+        def cost(b, s=s, c=c, at=at):
+            return np.maximum(0.0, 1.0 - s * (at - b)) @ c
+
+        breaks = np.sort(at - s)
+        values = np.array([cost(b) for b in breaks])
+        best = breaks[values <= values.min() + 1e-9]
+        assert_allclose(found, 0.5 * (best[0] + best[-1]), atol=1e-9)
+        assert cost(found) <= values.min() + 1e-9
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+def test_a_rough_tolerance_needs_fewer_functions(C):
+    """What is left out of a smooth kernel is within the tolerance that was asked for."""
+    X, y = make_data(150, 3)
+    whole = OrdinalSVC(RBF(5.0), C=C, tol=1e-9).fit(X, y)
+    rough = OrdinalSVC(RBF(5.0), C=C, tol=1e-4).fit(X, y)
+    size = np.ptp(whole.latent(X))
+    assert_allclose(rough.latent(X), whole.latent(X), atol=2e-2 * size)
+    assert np.mean(rough.predict(X) == whole.predict(X)) > 0.98

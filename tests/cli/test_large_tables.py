@@ -1,6 +1,7 @@
 """``ordinalgp fit`` on a table that is read in batches: the model of the table read at once."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -287,6 +288,24 @@ def test_a_process_killed_in_the_middle_of_a_pass_resumes(table, tmp_path):
     assert "pass 1:" not in told.stderr
     assert "pass 2:" in told.stderr
     assert_allclose(probabilities(model), probabilities(tmp_path / "whole.ogp"), atol=1e-12)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_the_scratch_of_a_killed_fit_goes_at_the_next_start(table, tmp_path):
+    options = [str(each) for each in ("fit", table, "--target", "grade", *LEVELS)]
+    options += ["-o", str(tmp_path / "m.ogp")]
+    command = [sys.executable, "-c", STUCK, *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        for line in process.stderr:
+            if line.startswith("in the middle"):
+                process.kill()
+        assert process.wait() == -signal.SIGKILL
+    (scratch,) = tmp_path.glob("ordinalgp-scratch-*")
+    assert (scratch / "X.bin").stat().st_size > 0
+    os.utime(scratch / "lock", (0, 0))
+    told = run(*options)
+    assert told.exit_code == 0, told.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["big.parquet", "m.ogp"]
 
 
 def test_what_cannot_be_used_is_said(table, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -226,6 +227,12 @@ def test_measured_targets_are_cut_into_levels(run):
         (("--cut-at", "3,1"), "must be numbers that increase"),
         (("--cut", "3", "--categories", "a,b"), "either --categories, or --cut or --cut-at"),
         (("--decimal", ";"), "--decimal must be one of ., ,"),
+        (("--encoding", "rot13"), "There is no encoding 'rot13' of texts"),
+        (("--encoding", "\0"), "There is no encoding"),
+        (("--encoding", "utf-16"), "t.csv is not text in the encoding that was named"),
+        (("--sheet", "a"), "t.csv is no Excel file, so it has no sheet 'a'"),
+        (("--categories", "1,2,1"), "The level 1 is named more than once"),
+        (("--nominal", "x", "--numeric", "z,x"), "Column x is in --nominal and in --numeric"),
     ],
 )
 def test_wrong_options_for_reading(options, says, run):
@@ -283,6 +290,84 @@ def test_all_problems_come_in_one_message(run):
         assert part in err
 
 
+def test_levels_without_rows_are_named_and_scored_fairly(run):
+    """The frequencies count half a row of each level, so that none is impossible to them."""
+    frame = table()
+    frame[frame["grade"] != "high"].to_csv("t.csv", index=False)
+    frame.to_csv("all.csv", index=False)
+    code, _, err = run("fit", "t.csv", *FIT, "--folds", 0)
+    assert code == 0
+    assert "No row has the level high, so this model all but rules it out" in err
+    told = json.loads(run("evaluate", "model.ogp", "all.csv", "--json")[1])
+    counts = {level: int(np.sum(frame["grade"] == level)) for level in LEVELS.split(",")}
+    known = counts | {"high": 0}
+    share = {level: (n + 0.5) / (sum(known.values()) + 1.5) for level, n in known.items()}
+    expected = -np.mean([np.log(share[level]) for level in frame["grade"]])
+    assert_allclose(told["scores"]["baseline"]["log_score"], expected)
+    code, _, err = run("fit", "t.csv", *FIT[:4], "--model", "sequential", "--folds", 0, "--json")
+    assert (code, "No row has the level" in err) == (0, False)
+    told = json.loads(run("evaluate", "model.ogp", "all.csv", "--json")[1])
+    assert told["scores"]["model"]["log_score"] < 3
+
+
+def test_a_consequence_is_no_second_problem(run):
+    frame = table()
+    lines = frame.to_csv(index=False).splitlines()
+    longer = [lines[0], *(f"{line},more" for line in lines[1:])]
+    Path("long.csv").write_text("\n".join(longer))
+    code, _, err = run("fit", "long.csv", *FIT)
+    assert (code, "problems" in err) == (2, False)
+    assert "30 rows that cannot be used" in err
+    frame.to_csv("tilde.csv", index=False, sep="~")
+    code, _, err = run("fit", "tilde.csv", *FIT)
+    assert (code, "problems" in err) == (2, False)
+    assert "The only column is x~z~town~grade" in err
+    assert "--separator" in err
+    assert run("fit", "tilde.csv", *FIT, "--separator", "~")[0] == 0
+
+
+def test_a_table_cannot_command_the_terminal(run):
+    """Control characters of names and cells are written out wherever people read them."""
+    frame = table().rename(columns={"x": "x\x1b]0;title\x07", "grade": "grade\x9b2J"})
+    frame["town"] = frame["town"] + "\x1b[31m"
+    frame.to_csv("t.csv", index=False)
+    for options in ((), ("--categories", LEVELS), ("--categories", LEVELS, "--json")):
+        code, out, err = run("fit", "t.csv", "-t", "grade\x9b2J", "--kernel", "rbf", *options)
+        assert code == (0 if options else 2)
+        assert "\x1b" not in out + err
+        assert "\x9b" not in err
+    for command in (("evaluate",), ("explain", "--row", "1")):
+        code, out, err = run(command[0], "model.ogp", "t.csv", *command[1:])
+        assert (code, "\x1b" in out + err) == (0, False)
+    assert "x\\x1b]0;title" in out
+
+
+def test_letters_without_a_font_are_told_once(run):
+    pytest.importorskip("matplotlib")
+    frame = table().rename(columns={"x": "\U00012000"})  # a cuneiform sign
+    frame["grade"] = frame["grade"] + "\U00012001"
+    frame.to_csv("t.csv", index=False)
+    levels = ",".join(f"{level}\U00012001" for level in LEVELS.split(","))
+    options = ("-t", "grade", "--categories", levels, "--kernel", "rbf")
+    assert run("fit", "t.csv", *options)[0] == 0
+    code, _, err = run("report", "model.ogp")
+    assert (code, err.count("Warning")) == (0, 1)
+    assert "boxes in place of some characters" in err
+    assert "\U00012001" in err
+
+
+def test_accents_of_options_are_those_of_the_table(run):
+    """A shell may write one character where the file has a letter and an accent."""
+    frame = table().rename(columns={"grade": "de\u0301gre\u0301"})
+    frame["de\u0301gre\u0301"] = frame["de\u0301gre\u0301"].replace("low", "cafe\u0301")
+    frame.to_csv("t.csv", index=False)
+    options = ("-t", "d\u00e9gr\u00e9", "--categories", "caf\u00e9,mid,high", "--kernel", "rbf")
+    code, out, err = run("fit", "t.csv", *options, "--json")
+    assert code == 0, err
+    assert json.loads(out)["levels"][0]["rows"] == sum(table()["grade"] == "low")
+    assert run("evaluate", "model.ogp", "t.csv", "--target", "de\u0301gre\u0301")[0] == 0
+
+
 def test_what_is_suggested_can_be_pasted(run):
     """Names with blanks, commas and quotes."""
     name = "it's a, b"
@@ -322,6 +407,9 @@ def test_useless_tables_say_why(run):
     assert code == 2
     assert "No column beside the target y can be used." in err
     assert "Column name has 20 different texts in 20 rows" in err
+    code, _, err = run("fit", "t.csv", "-t", "name", "--cut", "3")
+    assert (code, "problems" in err) == (2, False)
+    assert "The target column name has no numbers to cut into levels." in err
 
 
 def test_sheets_are_chosen(run):

@@ -203,6 +203,43 @@ def test_inputs_are_never_overwritten(command, name, way, ready, no_work, tmp_pa
     assert (tmp_path / name).read_bytes() == before
 
 
+@posix
+def test_a_way_through_a_folder_that_is_not_there_spares_the_input(ready, no_work, tmp_path):
+    """As a name it is no file, but without "nowhere/.." it is the input."""
+    before = (tmp_path / "train.csv").read_bytes()
+    code, _, err = ready(*COMMANDS["fit"], "-o", "nowhere/../train.csv")
+    assert code == 2
+    assert "There is no folder" in err
+    assert (tmp_path / "train.csv").read_bytes() == before
+
+
+def test_costs_are_inputs_too(ready, no_work, tmp_path):
+    (tmp_path / "costs.csv").write_text("true,poor,fair,good\n")
+    command = (*COMMANDS["predict"], "--decision", "costs.csv", "-o")
+    code, _, err = ready(*command, "costs.csv")
+    assert (code, "The output 'costs.csv' is the input 'costs.csv'" in err) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["rank", "compare", "explain"])
+def test_two_outputs_have_two_names(command, ready, no_work, tmp_path):
+    start = {
+        "rank": ("rank", "items.csv", "duels.csv"),
+        "compare": ("compare", "train.csv", "-t", "grade", "--categories", ",".join(LEVELS)),
+        "explain": ("explain", "model.ogp", "train.csv", "--row", "1"),
+    }[command]
+    (tmp_path / "link").symlink_to(".")
+    code, _, err = ready(*start, "-o", "out.png", "--plot", "link/out.png")
+    assert (code, "Two outputs have the name 'link/out.png'" in err) == (2, True)
+
+
+def test_pictures_of_rows_spare_inputs(ready, tmp_path):
+    shutil.copy(tmp_path / "train.csv", tmp_path / "row-3.svg")
+    before = (tmp_path / "row-3.svg").read_bytes()
+    code, _, err = ready("explain", "model.ogp", "row-3.svg", "--plot", "row.svg")
+    assert (code, "The output 'row-3.svg' is the input" in err) == (2, True)
+    assert (tmp_path / "row-3.svg").read_bytes() == before
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_output_is_checked_before_the_work(command, ready, no_work, tmp_path):
     before = sorted(tmp_path.iterdir())
@@ -227,6 +264,33 @@ def test_protected_places_are_refused_before_the_work(command, ready, no_work, t
     code, _, err = ready(*COMMANDS[command], "-o", "kept.csv")
     assert (code, "'kept.csv' is protected against writing" in err) == (2, True)
     assert (tmp_path / "kept.csv").read_text() == "as it was"
+
+
+UNPRIVILEGED = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv of Linux")
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ((*COMMANDS["fit"], "-o", "closed/out.ogp"), "'closed/out.ogp' cannot be written: Permi"),
+        ((*COMMANDS["fit"], "-o", "kept.csv"), "'kept.csv' is protected against writing"),
+        ((*COMMANDS["fit"], "-o", "m.ogp", "--checkpoint", "closed/a"), "closed' cannot be wri"),
+        (("demo", "-o", "closed"), "closed' cannot be written: Permission denied"),
+    ],
+)
+def test_even_root_is_told_of_protected_places(command, said, ready, tmp_path):
+    """In a process without root's right to write everywhere."""
+    (tmp_path / "kept.csv").write_text("as it was")
+    (tmp_path / "kept.csv").chmod(0o400)
+    (tmp_path / "closed").mkdir(mode=0o500)
+    start = UNPRIVILEGED if os.geteuid() == 0 else []
+    told = subprocess.run(
+        [*start, sys.executable, "-m", "ordinalgp", *command], capture_output=True, text=True
+    )
+    assert (told.returncode, said in told.stderr) == (2, True), told.stderr
+    assert (tmp_path / "kept.csv").read_text() == "as it was"
+    assert not list((tmp_path / "closed").iterdir())
 
 
 def test_a_full_disk_is_said_before_the_work(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """EM for a shared prior against the literal algorithm, direct likelihoods and box probabilities."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from joblib import Parallel
@@ -22,6 +24,7 @@ from ordinalgp.collaborative.hierarchy import (
 )
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.core.objectives import ep_evidence
+from ordinalgp.core.variational_bound import bound_value
 
 SITE_TOL = 1e-8
 M, N = 7, 9
@@ -108,7 +111,8 @@ def test_the_noise_follows_the_literal_update(rng):
 
 def test_the_log_likelihood_is_direct_and_never_falls(rng):
     prior, raters = some_prior(rng), some_ratings(rng, "gaussian", n=15)
-    found = run(prior, raters, shared("gaussian"), Hyperprior(prior, 0.0, 0.0), max_iter=200)
+    plain = {"max_iter": 200, "extrapolate": False}
+    found = run(prior, raters, shared("gaussian"), Hyperprior(prior, 0.0, 0.0), **plain)
     pairs, noises = [(r.index, r.y) for r in raters], [r.likelihood.noise for r in raters]
     start = literal.log_likelihood(prior.mean, prior.covariance, pairs, noises)
     noises = [r.likelihood.noise for r in found.raters]
@@ -177,13 +181,62 @@ def test_the_covariance_stays_positive_definite(kind, strength, rng):
         "tol": -np.inf,
         "site_tol": 1e-6,
     }
-    found = run(prior, raters, shared(kind, 2.0), hyperprior, **options)
-    assert len(path(found)) > (150 if kind == "gaussian" else 20)
-    least = np.linalg.eigvalsh(found.prior.covariance)[0]
-    share = strength / (strength + len(raters))
-    assert least > 0
-    assert least >= 0.999 * share * np.linalg.eigvalsh(prior.covariance)[0]
-    assert_allclose(found.prior.covariance, found.prior.covariance.T, rtol=0, atol=0)
+    for extrapolate in (False, True):
+        ways = options | {"extrapolate": extrapolate}
+        found = run(prior, raters, shared(kind, 2.0), hyperprior, **ways)
+        if not extrapolate:
+            assert len(path(found)) > (150 if kind == "gaussian" else 20)
+        least = np.linalg.eigvalsh(found.prior.covariance)[0]
+        share = strength / (strength + len(raters))
+        assert least > 0
+        assert least >= 0.999 * share * np.linalg.eigvalsh(prior.covariance)[0]
+        assert_allclose(found.prior.covariance, found.prior.covariance.T, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "ordinal"])
+def test_extrapolation_is_sooner_as_high(kind, rng):
+    prior, raters = some_prior(rng), some_ratings(rng, kind, n=40)
+    model, hyperprior = shared(kind, 2.0), Hyperprior(prior, 1.0, 7.0)
+    options = {"max_iter": 300, "tol": 1e-4, "site_tol": 1e-7}
+    plain = run(prior, raters, model, hyperprior, extrapolate=False, **options)
+    fast = run(prior, raters, model, hyperprior, **options)
+    assert np.all(np.diff(path(fast)) >= 0)
+    assert path(fast)[-1] > path(plain)[-1] - 0.01
+    assert len(path(fast)) < 0.7 * len(path(plain))
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "ordinal"])
+def test_raters_at_once_are_as_raters_one_by_one(kind, rng):
+    """Stacked matrices, padding and all, against the inference of a single rater."""
+    m = 70
+    prior, model = some_prior(rng, m), shared(kind, 2.0)
+    raters = some_ratings(rng, kind, n=75, m=m)
+    raters[3] = replace(raters[3], index=np.array([5, 5, 2, 5]))  # an item several times
+    sums, visited, likelihoods = expectation(EMState(prior, raters, model), 1e-9, Parallel())
+    value = bound = 0.0
+    weights, slope = np.zeros(m), np.zeros((m, m))
+    for before, after, likelihood in zip(raters, visited, likelihoods, strict=True):
+        problem, found = infer_rater(prior, before, model, 1e-10)
+        assert_allclose(after.sites.tau, found.sites.tau, rtol=1e-6, atol=1e-7)
+        assert_allclose(after.sites.nu, found.sites.nu, rtol=1e-6, atol=1e-7)
+        value += ep_evidence(problem, found).value
+        bound += bound_value(problem, found)
+        w, R = found.posterior.weights, found.posterior.inverse()
+        weights[before.items] += w
+        slope[np.ix_(before.items, before.items)] += 0.5 * (np.outer(w, w) - R)
+        if kind == "gaussian":
+            assert_allclose(likelihood.noise, model.m_step(problem, found).noise, rtol=1e-9)
+        else:  # fewer steps of another method: no lower, up to what these leave
+            at = [
+                model._evaluate(before.y, found.at, each.theta)[0]
+                for each in (likelihood, model.m_step(problem, found), before.likelihood)
+            ]
+            assert at[0] > at[2]
+            assert at[0] > at[1] - 0.05
+    assert_allclose(sums.value, value, rtol=1e-9)
+    assert_allclose(sums.bound, bound, rtol=1e-6)
+    assert_allclose(sums.weights, weights, rtol=1e-6, atol=1e-6)
+    assert_allclose(sums.slope, slope, rtol=1e-6, atol=1e-6)
 
 
 def box(prior, rater):

@@ -6,10 +6,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_predict
 
 from ordinalgp import OrdinalGPClassifier, OrdinalSVC, SequentialOrdinalGP, load
 from ordinalgp.metrics import ranked_probability_score
+from ordinalgp.model_selection import OrderedTargetClassifier
 
 LEVELS = ["low", "mid", "high"]
 RNG = np.random.default_rng(0)
@@ -110,3 +111,73 @@ def test_places_without_the_last_level_are_refused(kind):
         kind(categories=LEVELS).fit(X[few], PLACES[RANKS[few]])
     assert "Add this level" not in str(error.value)
     assert "0 for 'low' to 2 for 'high'" in str(error.value)
+
+
+# ---------------------------------------------------------------- OrderedTargetClassifier
+
+pd = pytest.importorskip("pandas")
+ORDERED = pd.Series(pd.Categorical(WORDS, LEVELS, ordered=True))
+UNNAMED = [("gp", OrdinalGPClassifier(optimizer=None)), ("linear", LogisticRegression())]
+TOOLS = {
+    "voting": lambda: VotingClassifier(UNNAMED[:1], voting="soft"),
+    "bagging": lambda: BaggingClassifier(UNNAMED[0][1], n_estimators=3, bootstrap=False),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_an_ordered_categorical_keeps_its_order_in_tools(tool):
+    """Without a word of its order; the tool alone would take the alphabet."""
+    found = OrderedTargetClassifier(TOOLS[tool]()).fit(X, ORDERED)
+    expected = model().fit(X, WORDS)
+    assert_array_equal(found.categories_, LEVELS)
+    assert_allclose(found.category_proba(X), expected.category_proba(X), atol=1e-8)
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-8)
+    assert_array_equal(found.classes_, sorted(LEVELS))
+    assert_array_equal(found.predict(X), expected.predict(X))
+    alone = TOOLS[tool]().fit(X, ORDERED)
+    assert score(alone.predict_proba(X)) > score(found.predict_proba(X)) + 0.01
+
+
+def test_stacking_keeps_the_order_too():
+    stack = StackingClassifier(UNNAMED, LogisticRegression(), cv=3)
+    found = OrderedTargetClassifier(stack).fit(X, ORDERED)
+    assert found.score(X, WORDS) > 0.8
+    assert score(found.predict_proba(X)) < score(model().fit(X, WORDS).predict_proba(X)) + 0.02
+
+
+def test_levels_without_rows_have_probability_zero():
+    levels = ["none", *LEVELS]
+    found = OrderedTargetClassifier(TOOLS["voting"](), levels).fit(X, WORDS)
+    proba = found.category_proba(X)
+    assert_array_equal(found.categories_, levels)
+    assert_allclose(proba[:, 0], 0)
+    assert_allclose(proba[:, 1:], model().fit(X, WORDS).category_proba(X), atol=1e-8)
+
+
+@TOLD
+def test_the_tool_may_itself_be_inside_a_tool():
+    wrapped = OrderedTargetClassifier(TOOLS["voting"](), LEVELS)
+    proba = cross_val_predict(wrapped, X, WORDS, cv=FOLDS, method="predict_proba")
+    assert_allclose(proba, manual_loop(model()), atol=1e-8)
+
+
+def test_models_of_ranks_name_no_levels():
+    with pytest.raises(ValueError, match=r"gp__categories=.*ranks\. Give categories to Ordered"):
+        OrderedTargetClassifier(VotingClassifier([("gp", model())])).fit(X, WORDS)
+
+
+def test_weights_and_searches_pass_through():
+    weights = 1.0 + (RANKS == 1)
+    wrapped = OrderedTargetClassifier(clone(UNNAMED[0][1]), LEVELS)
+    found = wrapped.fit(X, WORDS, sample_weight=weights).category_proba(X)
+    assert_allclose(found, model().fit(X, WORDS, weights).category_proba(X), atol=1e-8)
+    search = GridSearchCV(wrapped, {"estimator__decision": ["mode", "median"]}, cv=3)
+    assert search.fit(X, WORDS).best_score_ > 0.7
+    assert found.shape == (90, 3)
+    assert wrapped.n_features_in_ == 1
+
+
+def test_methods_are_those_of_the_tool():
+    hard = OrderedTargetClassifier(VotingClassifier(UNNAMED, voting="hard"), LEVELS).fit(X, WORDS)
+    assert not hasattr(hard, "predict_proba")
+    assert hard.score(X, WORDS) > 0.8

@@ -37,6 +37,7 @@ KERNELS = [
     ours.ARDLinear([0.5, 0.1]),
     ours.Exponential(3.0) * sk.ConstantKernel(2.0),
     ours.PerColumn(sk.Matern([1.0, 2.0]) + ours.Additive(1.0), [0, 0, 1]),
+    ours.Projected(sk.Matern([1.0, 2.0]) + sk.WhiteKernel(0.1), np.eye(2)),
     ours.Independent() + ours.Correlation(),
     Own(1.5),
 ]

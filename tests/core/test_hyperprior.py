@@ -22,7 +22,7 @@ KERNEL = (
     + WhiteKernel(0.1)
 )
 LIKELIHOOD = OrdinalProbit(0.4, -1.0, np.array([0.5, 0.7]), unit=2.0)
-FULL = HyperPrior(0.5, noise=(-1.0, 0.8), amplitudes=(0.3, 1.5))
+FULL = HyperPrior(0.5, noise=(-1.0, 0.8), amplitudes=(0.3, 1.5), gaps=0.4)
 
 
 def around_their_mean(values, sd):
@@ -38,6 +38,7 @@ def test_the_value_is_a_sum_of_normal_log_densities():
         around_their_mean(RELEVANCE, 1.0),
         norm.logpdf(np.log(0.4 / 2.0), -1.0, 0.8),
         norm.logpdf(np.log(2.0), 0.3, 1.5),
+        around_their_mean([0.5, 0.7], 0.4),
     ]
     assert_allclose(FULL.log_density(KERNEL, LIKELIHOOD)[0], np.sum(parts), rtol=1e-12)
     assert_allclose(HyperPrior().log_density(KERNEL, LIKELIHOOD)[0], np.sum(parts[:3]))
@@ -57,11 +58,18 @@ def test_the_gradient_is_the_slope_of_the_value():
     slopes = [(value(theta + h * e) - value(theta - h * e)) / (2 * h) for e in np.eye(len(theta))]
     gradient = FULL.log_density(KERNEL, LIKELIHOOD)[1]
     assert_allclose(gradient, slopes, atol=1e-8)
-    assert np.sum(np.abs(gradient) > 1e-6) == 3 * 3 + 2
+    assert np.sum(np.abs(gradient) > 1e-6) == 3 * 3 + 2 + 2
 
 
 def test_one_length_scale_is_free():
     value, gradient = HyperPrior().log_density(RBF(3.0) + ConstantKernel(9.0), LIKELIHOOD)
+    assert value == 0.0
+    assert not gradient.any()
+
+
+def test_a_single_gap_is_free():
+    prior = HyperPrior(None, gaps=0.1)
+    value, gradient = prior.log_density(RBF(), OrdinalProbit(0.4, -1.0, np.array([0.5])))
     assert value == 0.0
     assert not gradient.any()
 
@@ -95,6 +103,8 @@ def test_the_noise_of_the_logit_is_its_standard_deviation():
     [
         {"length_scales": 0.0},
         {"length_scales": -1.0},
+        {"gaps": 0.0},
+        {"gaps": np.nan},
         {"noise": 0.3},
         {"noise": (0.3, 0.0)},
         {"amplitudes": (np.nan, 1.0)},
@@ -106,6 +116,8 @@ def test_bad_parameters_are_refused(options):
         HyperPrior(**options)
 
 
-def test_a_likelihood_without_a_place_for_noise_is_refused():
-    with pytest.raises(TypeError, match="noise_place"):
-        FULL.log_density(RBF(), type("Own", (), {"theta": np.zeros(1)})())
+@pytest.mark.parametrize("name", ["noise", "gaps"])
+def test_a_likelihood_without_a_place_for_them_is_refused(name):
+    prior = HyperPrior(**{name: {"noise": (-1.0, 0.8), "gaps": 0.5}[name]})
+    with pytest.raises(TypeError, match=f"{name}_place"):
+        prior.log_density(RBF(), type("Own", (), {"theta": np.zeros(1)})())

@@ -26,7 +26,7 @@ from sklearn.gaussian_process.kernels import (
 from ordinalgp import kernels as ours
 from ordinalgp.core.kernel_gradient import contract
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
-from ordinalgp.kernels import ARDLinear, Correlation, Independent, PerColumn
+from ordinalgp.kernels import ARDLinear, Correlation, Independent, PerColumn, Projected
 
 H = 1e-5
 ARD_ORDERS = (0.3, 0.5, 1.5, 2.2, 2.5, np.inf)
@@ -71,6 +71,9 @@ def kernels(d):
         "per-column-additive-ard": PerColumn(ours.Additive(per_pair), pairs),
         "per-column-exponential": PerColumn(ours.Exponential(3.0 * per_pair), pairs),
         "per-column-linear": PerColumn(0.5 * ARDLinear(1.0 / per_pair), pairs),
+        "projected": Projected(RBF(0.8), np.cos(np.arange(2.0 * d)).reshape(d, 2)),
+        "projected-sum": Projected(2.0 * RBF(scales) + Matern(scales, nu=0.5), np.tri(d)),
+        "projected-without-a-rule": Projected(ours.Additive(scales) * RBF(base), np.tri(d)),
         "scaled": 2.0 * RBF(scales),
         "scaled-right": Matern(0.8 * base, nu=1.5) * ConstantKernel(0.5),
         "scaled-by-zero": ConstantKernel(0.0, "fixed") * RBF(base),

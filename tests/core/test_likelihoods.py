@@ -6,7 +6,7 @@ import pkgutil
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
 
 import ordinalgp
@@ -14,7 +14,8 @@ from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit, Thresholds, expe
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.many_rows.induced_evidence import ResidualLikelihood
 from ordinalgp.models.monotone_steps import StepLikelihood
-from ordinalgp.preference.symmetric_thresholds import SymmetricThresholds
+from ordinalgp.preference.judges import JudgedComparisons
+from ordinalgp.preference.symmetric_thresholds import SymmetricProbit, SymmetricThresholds
 
 B = [-0.7, 0.1, 1.9]
 H = 1e-5
@@ -32,6 +33,8 @@ def implementations():
             continue
         for cls in vars(importlib.import_module(module.name)).values():
             is_one = inspect.isclass(cls) and hasattr(cls, "log_expectation")
+            if getattr(cls, "of_points_only", False):  # without expectations: tests of their own
+                continue
             if is_one and not inspect.isabstract(cls) and not getattr(cls, "_is_protocol", False):
                 found[cls.__name__] = cls
     return found
@@ -43,7 +46,9 @@ def examples(cls):
         return [cls.from_thresholds(B, 0.8), cls.from_thresholds([0.3], 0.5)]
     if issubclass(cls, SymmetricThresholds) and hasattr(cls, "model"):
         return [cls(0.7, np.empty(0)), cls(0.6, np.array([0.3, 0.8]), 5, 0.2, True)]
+    judges = np.array(["a", "b", "c"]), np.array([-0.4, 0.0, 0.7]), np.arange(M) % 3
     kinds = {
+        JudgedComparisons: [JudgedComparisons(SymmetricProbit(0.6, np.array([0.3]), 3), *judges)],
         Gaussian: [Gaussian(0.6)],
         ResidualLikelihood: [ResidualLikelihood(OrdinalProbit.from_thresholds(B, 0.8), EXTRA)],
         StepLikelihood: [StepLikelihood(OrdinalProbit.from_thresholds(B, 0.8), np.zeros(M, bool))],
@@ -92,12 +97,15 @@ def pointwise(likelihood, y, u, extra=0.0):
     assert extra == 0.0 or isinstance(model, OrdinalProbit)
     law = NOISE[type(model)]
     b = np.concatenate([[-np.inf], model.thresholds, [np.inf]])
-    noise = np.hypot(model.noise, np.sqrt(extra))
+    noise = np.sqrt(model.noise**2 + extra)
     lo, hi = (b[y] - u) / noise, (b[y + 1] - u) / noise
     return law.sf(lo) - law.sf(hi) if lo > 0 else law.cdf(hi) - law.cdf(lo)
 
 
 def extra_variance(likelihood, i):
+    if isinstance(likelihood, JudgedComparisons):
+        factor = np.exp(likelihood.log_factors[likelihood.by[i]])
+        return likelihood.spelled_out.noise**2 * (factor**2 - 1)
     return EXTRA[i] if isinstance(likelihood, ResidualLikelihood) else 0.0
 
 
@@ -151,7 +159,7 @@ def test_theta_derivatives_are_slopes(case, told):
         )
         for name in ("value", "d1", "d2"):
             slope = (getattr(up, name) - getattr(down, name)) / (2 * H)
-            assert_allclose(getattr(found, name)[p], slope, rtol=1e-6, atol=1e-8)
+            assert_allclose(np.asarray(getattr(found, name))[p], slope, rtol=1e-6, atol=1e-8)
 
 
 def test_variance_derivative_is_free(case):
@@ -184,6 +192,17 @@ def test_some_observations_are_some_of_all(case):
     some = np.array([3, 17, 30])
     part = likelihood.of_rows(some).log_expectation(y[some], mean[some], var[some])
     assert_allclose(part.value, likelihood.log_expectation(y, mean, var).value[some], rtol=1e-13)
+
+
+def test_without_noise_a_level_is_an_interval():
+    """Eq. (4) of Chu and Ghahramani: one between two thresholds, else zero."""
+    cuts = np.array([-0.7, 0.1, 0.6])
+    likelihood = OrdinalProbit.from_thresholds(cuts, 1e-9)
+    u = np.linspace(-2.0, 2.0, 101) + 0.003  # none at a threshold
+    for level in range(4):
+        y = np.full(len(u), level)
+        p = np.exp(likelihood.log_expectation(y, u, np.zeros_like(u)).value)
+        assert_array_equal(p, (np.searchsorted(cuts, u) == level).astype(float))
 
 
 def test_log_concave_within_its_bounds(case):

@@ -20,9 +20,11 @@ from ordinalgp.kernels import (
     Exponential,
     Independent,
     PerColumn,
+    Projected,
 )
 from ordinalgp.kernels.relevance import ard_weights
 
+MATRIX = np.round(np.random.default_rng(7).normal(size=(5, 3)), 3)
 CASES = {
     "linear": ARDLinear(0.5),
     "linear-array-of-one": ARDLinear([0.5]),
@@ -46,6 +48,8 @@ CASES = {
     "per-column-sum": PerColumn(
         4.0 * Additive([0.8, 1.0, 2.0]) + Exponential(2.0) ** 2, [0, 1, 1, 1, 2]
     ),
+    "projected": Projected(Exponential([3.0, 1.0, 2.0]), MATRIX),
+    "projected-fixed": Projected(Additive(0.8, "fixed"), MATRIX.tolist()),
 }
 GAPPY = np.array(
     [
@@ -128,7 +132,7 @@ def test_arithmetic(kernel, X):
     assert (
         combined.is_stationary()
         == kernel.is_stationary()
-        == isinstance(kernel, (Additive, Exponential, Independent, PerColumn))
+        == isinstance(kernel, (Additive, Exponential, Independent, PerColumn, Projected))
     )
     assert (kernel * kernel)(X).shape == (6, 6)
 
@@ -376,3 +380,46 @@ def test_columns_fit_in_scikit_learn():
     fitted = GaussianProcessRegressor(kernel, random_state=0).fit(X, y)
     assert_allclose(fitted.predict(X), y, atol=0.1)
     assert fitted.kernel_.theta.shape == (2,)
+
+
+# -- Projected ------------------------------------------------------------------------------------
+
+
+def test_a_projection_measures_distances_along_its_directions():
+    rng = np.random.default_rng(2)
+    X, M = rng.normal(size=(7, 4)), rng.normal(size=(4, 4))
+    gaps = X[:, None] - X[None]
+    squares = np.einsum("ijk,kl,ijl->ij", gaps, M @ M.T, gaps)
+    assert_allclose(Projected(RBF(1.5), M)(X), np.exp(-0.5 * squares / 1.5**2), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("projection", "message"),
+    [
+        (np.eye(3), "projection has 3 rows, but X has 2 features"),
+        ([1.0, 2.0], "projection must be a matrix of finite numbers"),
+        ([[1.0], [np.inf]], "projection must be a matrix of finite numbers"),
+    ],
+)
+def test_projections_must_fit(projection, message):
+    with pytest.raises(ValueError, match=message):
+        Projected(RBF(), projection)([[0.0, 1.0]])
+
+
+def test_projections_and_parameters_by_name():
+    kernel = Projected(RBF([0.8, 1.7]), np.eye(2))
+    assert kernel == Projected(RBF([0.8, 1.7]), [[1.0, 0.0], [0.0, 1.0]])
+    assert kernel not in (Projected(RBF([0.8, 1.7]), 2 * np.eye(2)), RBF([0.8, 1.7]))
+    other = clone(kernel).set_params(kernel__length_scale=[2.0, 3.0])
+    assert other == Projected(RBF([2.0, 3.0]), np.eye(2))
+
+
+def test_combinations_have_no_weights_of_features():
+    assert ard_weights(Projected(RBF([0.8, 1.7]), np.eye(2))) is None
+    mixed = Projected(RBF(2.0), np.ones((3, 1))) + RBF([1.0, 2.0, 4.0])
+    assert_allclose(ard_weights(mixed), [1.0, 0.25, 0.0625])
+
+
+def test_a_long_projection_is_not_shown():
+    shown = repr(Projected(RBF(), np.eye(30)))
+    assert shown == "Projected(RBF(length_scale=1), projection=matrix of shape (30, 30))"

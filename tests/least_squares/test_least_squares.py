@@ -280,5 +280,9 @@ def test_log_probabilities_do_not_underflow():
     low, high = model.thresholds_
     assert_allclose(logs[:, 0], norm.logcdf((low - mean) / sd), rtol=1e-9)
     assert_allclose(logs[:, 2], norm.logsf((high - mean) / sd), rtol=1e-9)
-    assert logs.min() < -800  # the probability itself is zero
-    assert model.predict_proba(X).min() == 0
+    assert logs.min() < -800  # the probability itself underflows, but is not zero
+    proba = model.predict_proba(X)
+    assert proba.min() == np.finfo(float).tiny
+    assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-12)
+    wrong = np.where(y == 0, 2, 0)
+    assert 500 < log_score(wrong[y != 1], proba[y != 1], categories=[0, 1, 2]) < 709

@@ -69,6 +69,27 @@ def test_gradients_are_slopes(kernel, inference, weighted):
     assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-6 * np.abs(gradient).max())
 
 
+def test_small_weights_have_right_slopes_or_say_so():
+    """As without inducing points: where a row leaves no cavity, nothing has converged."""
+    right, refused = 0, []
+    for weight in (0.1, 0.3, 0.6, 1.0):
+        for noise in (0.01, 0.3, 1.0):
+            likelihood = OrdinalProbit.from_thresholds([-0.5, 0.5], noise)
+            data = X, KERNELS["isotropic"], likelihood, X[:9] + 0.1, Y, np.full(N, weight)
+            task, h = InducedTask(*data, tol=1e-10), 1e-5
+            found, step = task.evaluate(task.theta), np.eye(len(task.theta))[1] * h  # of the noise
+            up, down = (task.evaluate(task.theta + s * step).value for s in (1, -1))
+            off = abs(found.gradient[1] - (up - down) / (2 * h))
+            if found.converged:
+                assert off <= 1e-6 * (1 + abs(found.gradient[1])), (weight, noise, off)
+                right += 1
+            else:
+                assert weight < 1
+                refused.append(off)
+    assert right >= 8
+    assert max(refused) > 0.01  # what would have been called right
+
+
 def test_the_prior_of_the_rows_is_the_low_rank_one_with_the_right_variances():
     kernel, Z = KERNELS["ard"], X[:7]
     rows = Inducing(kernel, Z).rows(X)

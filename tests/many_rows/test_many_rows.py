@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalGPClassifier, load
+from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.passes import PassState
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore
@@ -155,6 +156,29 @@ def test_weights_are_copies():
     rows = np.repeat(np.arange(800), counts)
     other = model(all_rows, optimizer=None, inducing=X[:20]).fit(X[rows], Y[rows])
     assert_allclose(one.category_proba(X_NEW), other.category_proba(X_NEW), atol=1e-3)
+
+
+def test_samples_are_of_rows_that_count():
+    """Most rows have the weight zero, so that a blind sample would have none that counts."""
+    weights = np.where(np.arange(2500) % 250 == 0, 1.0, 0.0)
+    few = replace(SMALL, subset_rows=8)
+    fitted = model(few, optimizer=None, inducing=X[:5]).fit(X, Y, weights)
+    assert fitted.converged_
+    used = np.flatnonzero(weights)
+    rows = ArrayRows(Chunk(X, Y, weights)).sample(6, np.random.RandomState(0))
+    assert np.isin(rows.X[:, 0], X[used, 0]).all()
+    with pytest.raises(ValueError, match="Leave out the rows of weight zero"):
+        ArrayRows(Chunk(X, Y, 0 * weights)).sample(6, np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("settings", [SMALL, None])
+def test_weights_that_leave_no_cavity_are_told(settings):
+    """In passes over chunks and at once: all rows together count less than one."""
+    made = model(settings, optimizer=None, inducing=X[:15])
+    with pytest.warns(ConvergenceWarning, match=r"EP has no cavity .* \(of [0-9]+ rows\)"):
+        made.fit(X[:800], Y[:800], np.full(800, 1e-3))
+    assert not made.converged_
+    assert model(settings, optimizer=None, inducing=X[:15]).fit(X[:800], Y[:800]).converged_
 
 
 # ---------------------------------------------------------------------------- where rows lie

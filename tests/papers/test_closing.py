@@ -5,6 +5,7 @@ import json
 import pytest
 
 from papers.closing import all_cells, make_page
+from papers.data import ROOT
 from papers.pages import to_markdown
 
 
@@ -46,3 +47,12 @@ def test_the_page_lists_what_is_missed(folder):
     assert "PLSOR" in missed
     assert "MAP" not in missed
     assert "not known" in missed
+
+
+def test_the_page_is_what_the_command_makes_of_the_records():
+    """All but the line with the commit."""
+    made = to_markdown(make_page(ROOT / "papers" / "results")).splitlines()
+    text = (ROOT / "docs" / "results" / "closing.md").read_text("utf-8").splitlines()
+    assert [x for x in made if not x.startswith("Made by")] == [
+        x for x in text if not x.startswith("Made by")
+    ]

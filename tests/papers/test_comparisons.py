@@ -121,6 +121,13 @@ def test_log_scores_are_compared_on_the_partitions_of_both():
 # ----------------------------------------------------------------------------------- ranks
 
 
+def test_models_without_probabilities_have_no_log_scores():
+    ep = fits("stocks", 5, "ep", (0.1, 0.1, 0.3), (0.1, 0.1, 0.4))
+    records = ep + fits("stocks", 5, "svm", (0.1, 0.1, None), (0.1, 0.1, None))
+    found = gpor.compare_log_scores(records, "svm")
+    assert (found.compared, found.lost) == (0, [])
+
+
 def test_ours_do_not_compete_with_each_other():
     ours = {"new": [1.0, 5.0, 3.0], "old": [1.5, 6.0, 3.0]}
     others = {"a": [2.0, 4.0, 3.0], "b": [3.0, 7.0, 1.0]}

@@ -6,10 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from papers import gpor
 from papers.__main__ import EXPERIMENTS, find_experiment, main, reproduce
 from papers.models import MODELS, find_models
+from papers.pages import make_page, to_markdown
 from papers.runner import Cell, Split, read_records, score
 from papers.statistics import published
 
@@ -145,6 +147,15 @@ def test_elimination_keeps_the_genes_that_matter(monkeypatch):
     assert steps[2]["zero_one"] < steps[16]["zero_one"]
     assert steps[1]["zero_one"] > 0.2
     assert json.loads(json.dumps(record)) == record
+    cell = Cell("gene_glucose", 0, 1, "map")
+    record = gpor.compute_genes(cell)  # with a machine on the same genes
+    steps = {step["genes"]: step for step in record["steps"]}
+    assert steps[2]["zero_one_svm"] < 0.15
+    text = to_markdown(make_page(EXPERIMENTS["gpor-genes"], [cell._asdict() | record]))
+    row = next(line for line in text.splitlines() if line.startswith("| 2 "))
+    shown = [float(entry.strip(" *")) for entry in row.split("|")[2:6]]
+    wanted = [steps[2][e + kind] for e in ("zero_one", "absolute") for kind in ("", "_svm")]
+    assert_allclose(shown, np.multiply(wanted, 100), atol=0.006)
 
 
 # --------------------------------------------------------------------------- command line

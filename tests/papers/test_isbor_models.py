@@ -2,14 +2,23 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 
 from ordinalgp import OrdinalSVC, SparseBayesOrdinalClassifier
 from papers import isbor
 from papers.__main__ import EXPERIMENTS
 from papers.data import RESULTS
-from papers.isbor import SIZES, SWD, SYNTHETIC, growth_lines, model_cells, paired_lines, swd_cells
+from papers.isbor import (
+    REGISTRY,
+    SIZES,
+    SWD,
+    SYNTHETIC,
+    growth_lines,
+    model_cells,
+    paired_lines,
+    swd_cells,
+)
 from papers.models import Tuned
 from papers.pages import make_page, to_markdown
 from papers.runner import Cell, Split, by_cell, read_records
@@ -71,12 +80,10 @@ def test_errors_are_compared_split_by_split():
 
 
 def test_the_records_of_both_pages_are_among_those_of_all_models():
-    """Figure 2 has a file of its own, with the first split alone."""
     known = by_cell(read_records(RESULTS / "isbor.jsonl"))
     assert set(known) <= set(EXPERIMENTS["isbor-models"].cells())
-    figure = read_records(RESULTS / "isbor-figure2.jsonl")
-    assert {r["size"] for r in figure} == set(range(1000, 10_001, 1000))
-    assert all(known[cell] == r for cell, r in by_cell(figure).items())
+    figure = [cell for cell in EXPERIMENTS["isbor-figure2"].cells() if cell in known]
+    assert {cell.size for cell in figure} == set(range(1000, 10_001, 1000))
     table = [cell for cell in EXPERIMENTS["isbor-table3"].cells() if cell in known]
     assert {(cell.dataset, (cell.size,)) for cell in table} == set(SIZES.items())
     drawn = {(c.dataset, c.size) for c, r in known.items() if r["partition"] == "drawn"}
@@ -100,9 +107,43 @@ def test_every_set_has_its_splits():
     wanted = model_cells(20)
     for name in SIZES:
         splits = {c.split for c in wanted if (c.dataset, c.model) == (name, "isbor")}
-        assert splits == set(range(1, 21 if name in ("balance_scale", "swd") else 6))
+        assert splits == set(range(1, 21))
+    for model in ("sbor", "ep", "svor", "isvor-path", "kdlor"):
+        for name in ("balance_scale", "swd"):
+            found = {c.split for c in wanted if (c.dataset, c.model) == (name, model)}
+            assert found == set(range(1, 21))
     printed = published("isbor-table3")["figures"]
     assert all(list(printed[table]) == list(SIZES) for table in ("absolute", "vectors", "seconds"))
+
+
+def test_wins_are_wilcoxons_and_hours_are_powers():
+    found = [record(750, split=k, dataset="swd", absolute_median=0.4) for k in range(1, 9)]
+    found += [
+        record(750, "ep", split=k, dataset="swd", absolute_median=0.5 + k / 100)
+        for k in range(1, 9)
+    ]
+    wins = isbor.wins_table(found)
+    (row,) = wins.rows
+    texts = [entry.text for entry in row]
+    assert texts == ["swd", "EP", "8", "-14.50", "0.008", "ISBOR"]
+    assert isbor.wins_table(found[:-3]) is None  # five pairs: never significant
+    times = {1000: 2.0, 2000: 16.0}  # a cube
+    grown = [record(n, "ep", split=1, dataset="bank8fm", fit_seconds=t) for n, t in times.items()]
+    (row,) = isbor.not_run_table(grown).rows
+    assert [entry.text for entry in row][:5] == ["bank8fm", "EP", "8,000", "3.0", "0.3"]
+    done = record(8000, "ep", split=1, dataset="bank8fm", fit_seconds=1.0)
+    assert isbor.not_run_table([*grown, done]) is None
+
+
+def test_the_published_isvor_is_the_sum_of_margins():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    tuned = REGISTRY["isvor-path"].build(0, 2)
+    tuned.grid = {"C": [0.1, 0.5], "kernel": [RBF(1.0)]}
+    tuned.fit(X, y)
+    assert tuned.fitted.algorithm == "path"
+    whole = OrdinalSVC(RBF(1.0), constraints="sum_of_margins", C=tuned.best["C"]).fit(X, y)
+    assert_allclose(tuned.fitted.latent(X), whole.latent(X), atol=1e-6)
 
 
 def test_no_fit_is_done_twice():

@@ -1,6 +1,7 @@
 """Mixtures: what they are made of, what they predict, what they survive."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from ordinalgp.metrics import log_score
 from ordinalgp.runtime.progress import listening
 from ordinalgp.stacking.default_models import SHARP, default_models
 from ordinalgp.stacking.training import Candidate, Rows, StackingSettings
+from ordinalgp.tables.summary import meaning_of_weights
 
 
 def gp(kernel=None, **options):
@@ -152,7 +154,7 @@ def test_sharp_models_are_for_rows_without_noise(noise):
     fitted = {p.text for p in seen if not p.done}
     assert set(SHARP) <= default_models(3).keys() == model.weights_.keys()
     assert (set(SHARP) <= fitted) == (noise == 0.0)
-    assert sum(model.weights_[name] > 0 for name in SHARP) == (2 if noise == 0.0 else 0)
+    assert sum(model.weights_[name] > 0 for name in SHARP) == (len(SHARP) if noise == 0.0 else 0)
 
 
 def test_the_default_models_follow_the_scale_of_the_inputs():
@@ -429,3 +431,37 @@ def test_effects_of_a_mixture_are_those_of_its_probabilities():
     own = mixture.category_proba(varied).mean(axis=0)
     assert_allclose(found.mean[4, 1], own, rtol=0, atol=1e-12)
     assert np.all(found.std > 0)
+
+
+# ------------------------------------------------------------------------- what weights mean
+
+
+@pytest.mark.parametrize(
+    ("weights", "prior", "meaning"),
+    [
+        ((0.5, 0.5), (1.0, 1.0), "about equally well"),
+        ((0.3, 0.7), (1.0, 1.0), "does not fit well"),
+        ((0.7, 0.3), (1.0, 1.0), "one scale for all levels fits well"),
+        ((0.7, 0.3), (3.0, 1.0), "about equally well"),  # 7/3 to 3 once both count the same
+        ((0.5, 0.5), (3.0, 1.0), "does not fit well"),
+        ((0.9, 0.1), (3.0, 1.0), "one scale for all levels fits well"),
+    ],
+)
+def test_a_sentence_says_what_weights_mean(weights, prior, meaning):
+    names = "smooth", "sequential"
+    models = OrdinalGPClassifier(), SequentialOrdinalGP()
+    fitted = SimpleNamespace(
+        weights_=dict(zip(names, weights, strict=True)),
+        prior_weights_=dict(zip(names, prior, strict=True)),
+        models_=dict(zip(names, models, strict=True)),
+    )
+    said = meaning_of_weights(fitted)
+    assert said.startswith(f"Sequential models have {100 * weights[1]:.0f} % of the weight: ")
+    assert meaning in said
+
+
+def test_prior_weights_are_equal_for_models_of_ones_own():
+    X, y = make_data(n=30)
+    assert set(quick().fit(X, y).prior_weights_.values()) == {1.0}
+    prior = StackedOrdinalGP(random_state=0).fit(X, y).prior_weights_
+    assert prior["smooth thresholds"] == 3 * prior["smooth sequential"]

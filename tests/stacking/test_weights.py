@@ -15,9 +15,10 @@ def problem(seed, n=80, K=5):
     return rng.beta(0.7, 0.7, size=(n, K)) ** 2, rng.integers(0, 4, n).astype(float)
 
 
-def objective(w, proba, counts, shrinkage):
+def objective(w, proba, counts, shrinkage, prior=None):
     """The definition, written out."""
-    divergence = sum(a * np.log(a * len(w)) for a in w if a > 0)
+    prior = np.full(len(w), 1 / len(w)) if prior is None else prior
+    divergence = sum(a * np.log(a / b) for a, b in zip(w, prior, strict=True) if a > 0)
     return float(counts @ np.log(proba @ w)) - shrinkage * divergence
 
 
@@ -73,6 +74,27 @@ def test_equal_models_share_their_weight(shrinkage):
     proba, counts = problem(1)
     w = mixture_weights(np.column_stack([proba, proba[:, 0]]), counts, shrinkage)
     assert_allclose(w[0], w[-1], atol=1e-4)
+
+
+@pytest.mark.parametrize("shrinkage", SHRINKAGES[1:])
+def test_a_prior_weight_counts_as_copies_of_a_model(shrinkage):
+    proba, counts = problem(2)
+    w = mixture_weights(proba, counts, shrinkage, np.array([3.0, 1, 1, 2, 1]))
+    copies = mixture_weights(proba[:, [0, 0, 0, 1, 2, 3, 3, 4]], counts, shrinkage)
+    expected = [copies[:3].sum(), copies[3], copies[4], copies[5:7].sum(), copies[7]]
+    assert_allclose(w, expected, atol=1e-4)
+    prior = np.array([3.0, 1, 1, 2, 1])
+    assert optimality_gap(proba, counts, shrinkage, w, prior) < 1e-6 * (counts.sum() + shrinkage)
+    best = objective(w, proba, counts, shrinkage, prior / 8)
+    for k in range(5):
+        towards = w + 1e-4 * (np.eye(5)[k] - w)
+        assert objective(towards, proba, counts, shrinkage, prior / 8) <= best + 1e-6
+
+
+def test_much_shrinkage_gives_the_prior_weights():
+    proba, counts = problem(0, K=2)
+    w = mixture_weights(proba, counts, 1e9, np.array([3.0, 1.0]))
+    assert_allclose(w, [0.75, 0.25], atol=1e-5)
 
 
 def test_one_model_has_all_the_weight():

@@ -4,9 +4,11 @@ import csv
 import gzip
 import io
 import os
+import re
 import sys
 import threading
 import time
+import zipfile
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -106,6 +108,83 @@ def test_the_limit_of_cells_is_not_raised_between_two_chunks(tmp_path):
     path.write_text("a,b\n1,2\n3,4\n")
     for _ in TableFile(path).chunks(1):
         assert csv.field_size_limit() == before
+
+
+TITLES = {
+    "a line of its own": "Survey 2024\n{}",
+    "with an empty line": "Survey 2024\n\n{}",
+    "two lines": "Survey 2024\nof all towns\n{}",
+    "with separators": "Survey 2024,,\n,,\n{}",
+}
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("form", TITLES)
+def test_titles_are_left_out_and_said(form, separator, read):
+    rows = "a,b,c\n1,x,2\n3,y,4\n5,x,6\n"
+    cells, table, said = read(TITLES[form].format(rows).replace(",", separator))
+    assert cells == {"a": ["1", "3", "5"], "b": ["x", "y", "x"], "c": ["2", "4", "6"]}
+    assert table.lines[0] == TITLES[form].format("").count("\n") + 2
+    assert said == [f"{said[0].split(':')[0]}: 'Survey 2024' was taken for a title, and left out."]
+
+
+@pytest.mark.parametrize(
+    "content", ["a\nx\ny\n", "a,,\n1,2,3\n4,5,6\n", "a\n1,2\n3,4\n", "a,\nx,y\nz,u\n"]
+)
+def test_single_names_are_no_titles(content, tmp_path):
+    (tmp_path / "t.csv").write_text(content)
+    said = []
+    table = next(TableFile(tmp_path / "t.csv", say=said.append, tolerant=True).chunks())
+    assert (next(iter(table.columns)), said) == ("a", [])
+
+
+def test_titles_of_sheets_are_left_out(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book, said = openpyxl.Workbook(), []
+    for row in (["Survey 2024"], [], ["a", "b", "c"], [1, "x", 2], [3, "y", 4]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    table = TableFile(tmp_path / "t.xlsx", say=said.append).read()
+    assert {name: cells.tolist() for name, cells in table.columns.items()} == {
+        "a": [1, 3],
+        "b": ["x", "y"],
+        "c": [2, 4],
+    }
+    assert table.lines.tolist() == [4, 5]
+    assert "'Survey 2024' was taken for a title" in said[0]
+
+
+def test_wrong_quotes_are_told_with_the_line(read):
+    with pytest.raises(BadInput, match="row that begins in line 4, a quote is never closed"):
+        read('a,b\n1,"x\ny"\n2,"z\n3,y\n')
+    with pytest.raises(BadInput, match="row that begins in line 3, ',' expected"):
+        read('a,b\n1,x\n"2"3,y\n4,z\n')
+
+
+@pytest.mark.parametrize(
+    ("start", "told"),
+    [
+        (b"BZh91AY", "compressed by bzip2. Unpack"),
+        (b"%PDF-1.4", "a PDF. Save it as CSV"),
+        (b'{"a": 1}', "JSON"),
+        (b'[{"a": 1}]', "JSON"),
+        (b"<!DOCTYPE html>", "HTML"),
+        (b"\xd0\xcf\x11\xe0 1", "an old Excel file. Save it as .xlsx"),
+        (b"(\xb5/\xfd 1", "compressed by zstd"),
+    ],
+)
+def test_other_formats_are_named(start, told, read):
+    with pytest.raises(BadInput, match=told):
+        read(start + b"\na,b\n1,2\n")
+
+
+def test_letters_with_accents_are_the_same_in_both_forms(tmp_path):
+    """An e and an accent, or one character: nobody sees the difference."""
+    one, two = "caf\u00e9", "cafe\u0301"
+    (tmp_path / "t.csv").write_text(f"{two}\n{one}\n{two}\n", encoding="utf-8")
+    table = TableFile(tmp_path / "t.csv").read()
+    assert {name: cells.tolist() for name, cells in table.columns.items()} == {one: [one, one]}
+    assert as_table({two: [one, two]}).columns[one].tolist() == [one, one]
 
 
 def test_ragged_rows_are_named(read):
@@ -295,7 +374,11 @@ DAYS = [date(2024, 2, 28), date(2024, 3, 1), date(2023, 12, 31)]
 
 
 @pytest.mark.parametrize(
-    "form", ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"]
+    "form",
+    [
+        *("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"),
+        *("%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d %Y %H:%M"),
+    ],
 )
 def test_dates_are_numbers_of_days(form):
     cells = [datetime(d.year, d.month, d.day).strftime(form) for d in DAYS]
@@ -346,6 +429,12 @@ def test_dates_are_saved_and_bad_ones_are_named(tmp_path):
     _, bad = features({"when": [*table["when"], "soon"]})
     assert bad == ["column when: 'soon' is not a date such as 2024-05-31"]
     assert features(table, nominal=["when"])[0].columns["when"].dtype == object
+
+
+def test_months_are_dates():
+    encoder = learn(features({"when": ["2024-03", "2023-12", "2024-01"]})[0])
+    assert encoder.columns[0].rule == "date as days, 2023-12-01 to 2024-03-01"
+    assert learn(features({"when": ["2024-13", "2024-99", "2024-13"]})[0]).columns[0].kind != "date"
 
 
 def test_dates_with_an_unknown_month_are_left_out_and_said():
@@ -402,6 +491,31 @@ def test_damaged_excel_files_are_refused(tmp_path):
         (tmp_path / name).write_bytes(broken)
         with pytest.raises(BadInput, match="zip file, but no Excel file"):
             TableFile(tmp_path / name).read()
+
+
+def test_wrong_parts_of_excel_files_are_refused(tmp_path):
+    """A byte changed in a part of the book, with the right checksum; or the part is not there."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book, buffer = openpyxl.Workbook(), io.BytesIO()
+    for row in (["a", "b"], [1, "x"], [2.5, date(2024, 1, 31)]):
+        book.active.append(row)
+    book.save(buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    rng, refused = np.random.default_rng(0), []
+    for part in sorted(parts) * 8:
+        wrong = bytearray(parts[part])
+        wrong[rng.integers(len(wrong))] = rng.integers(256)
+        with zipfile.ZipFile(tmp_path / "t.xlsx", "w") as archive:
+            for name, content in parts.items():
+                if name != part or rng.random() < 0.9:
+                    archive.writestr(name, bytes(wrong) if name == part else content)
+        try:
+            assert set(TableFile(tmp_path / "t.xlsx").read().columns)
+        except BadInput as told:
+            refused.append(str(told))
+    assert len(refused) > 10
+    assert all(re.search(r"Excel file|zip file|first row|no rows", told) for told in refused)
 
 
 def test_strange_types_of_parquet(tmp_path):
@@ -507,6 +621,22 @@ def test_measured_targets_are_told_how_to_be_cut():
         BadInput, match=r"60 different numbers.*ordinalgp.tables.cut_levels\(values, cut=5\)"
     ):
         read_target(table, "y")
+
+
+def test_large_whole_numbers_are_levels():
+    """Larger than the integers of 64 bits."""
+    table = as_table({"y": [10**25, 2 * 10**25, 10**25]})
+    assert read_target(table, "y")[0].tolist() == [1e25, 2e25, 1e25]
+    named = read_target(table, "y", [str(10**25), str(2 * 10**25)])
+    assert (named[0].tolist(), named[1]) == ([1e25, 2e25, 1e25], [1e25, 2e25])
+
+
+def test_suggested_orders_go_by_the_numbers_in_levels():
+    ages = ["30 to 65", "<18", "18 to 30", "100+", "65 to 100"]
+    with pytest.raises(BadInput, match=r"<18, 18 to 30, 30 to 65, 65 to 100, 100\+\."):
+        read_target(as_table({"y": ages}), "y")
+    with pytest.raises(BadInput, match=r"\$5, \$10, \$100\."):
+        read_target(as_table({"y": ["$10", "$100", "$5"]}), "y")
 
 
 # ------------------------------------------------------------------------------- words

@@ -1,7 +1,7 @@
 """Base of the kernel baselines: one latent function, cut into levels, no probabilities."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -126,11 +126,17 @@ class CutClassifier(LevelClassifier):
         # Not a search: margins that are fixed one by one need not be in order.
         return np.sum(self.latent(X)[:, None] > self.thresholds_, axis=1)
 
-    def _features(self, kernel: Any, X: FloatArray) -> Features:
-        """Features of distinct rows, of the rank that the parameter asks for."""
+    def _features(self, kernel: Any, X: FloatArray, enough: float = 0.0) -> Features:
+        """Features of distinct rows, of the rank that the parameter asks for.
+
+        They are complete if the variance that is left out is at most ``enough``.
+        """
         most = None if len(X) <= _EXACT_ROWS else _AUTO_RANK
         most = most if self.rank == "auto" else self.rank
-        return pivoted_cholesky(lambda j: kernel(X, X[j : j + 1])[:, 0], kernel.diag(X), most)
+        columns = lambda j: kernel(X, X[j : j + 1])[:, 0]  # noqa: E731
+        found = pivoted_cholesky(columns, kernel.diag(X), most, enough)
+        limited = most is not None and len(found.pivots) >= most
+        return found if limited else replace(found, complete=True)
 
 
 def kernel_expansion(

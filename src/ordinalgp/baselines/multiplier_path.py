@@ -48,6 +48,7 @@ _DEPENDENT_SHARE = 1e-10  # of k(x, x), below which a row's kernel function is a
 _AT_BOUND = 1e-9  # of its upper bound, within which a multiplier is at one
 _INEXACT = 1e-9  # relative residual, from which the inverse is computed anew
 _LOST = 1e-5  # the same with the new inverse: no digits are left
+_FEASIBLE = 1e-8  # by which multipliers may miss sums and bounds after the path settled
 _DRIFT = 1e-12  # of margins in M, from which they are corrected
 _REFRESH_EVERY = 200  # driven multipliers, after which latent values are computed anew
 _MOST_ROUNDS = 5  # of open multipliers
@@ -308,6 +309,8 @@ class MultiplierPath:
             self.state[missed] = OPEN  # by rounding
         if not off.max(initial=0.0) <= self.nearly(100 * _ZERO_MARGIN):
             raise PathFailure("conditions stay violated")
+        if not self.infeasible() <= _FEASIBLE:
+            raise PathFailure("sums or bounds of multipliers are violated")
 
     def _settle_open(self) -> None:
         while True:
@@ -591,6 +594,13 @@ class MultiplierPath:
         """Amount by which the multipliers of each side miss their sum 1 + e_j."""
         sums = np.bincount(self.side, np.where(self.sign != 0, self.alpha, 0.0), len(self.tau))
         return np.asarray(1.0 + np.repeat(self.alpha[: self.n_cuts], 2) - sums)
+
+    def infeasible(self) -> float:
+        """Largest violation of the sums and the bounds of the multipliers."""
+        inside = self.state != ABSENT
+        over = np.where(inside, np.maximum(self.alpha - self.cap, -self.alpha), 0.0)
+        sums = np.abs(self.shortfalls()).max(initial=0.0)
+        return float(max(sums, over.max(initial=0.0)))
 
     def _residual(self, names: IntArray) -> FloatArray:
         """Shortfalls of the sums and margins of the margin set."""

@@ -29,6 +29,9 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.linalg import scaled_solver
 
 _STEP_SHARE = 0.995  # of the longest step that stays inside
+_FLAT = 1e-9  # slope of a cut's objective, over the sum of its costs
+_NO_FUNCTION = 1e-8  # norm of the weights, over that of a row's features, that is zero
+_NO_PRODUCT = 1e-26  # of multipliers and slacks, over the kernel: no function is that small
 _MOST_STALLED_STEPS = 15  # that do not halve the error: nothing is left to gain
 
 
@@ -57,6 +60,8 @@ class MarginSolution:
     """w, in features, (m,)"""
     cuts: FloatArray
     """b, (r - 1,)"""
+    margins: FloatArray
+    """rho_j of sums of margins, else 1, (r - 1,)"""
     multipliers: FloatArray
     """of the margins' rows, from 0 to their cost, (K,)"""
     error: float
@@ -84,6 +89,7 @@ class _Constraints:
     def __init__(self, features: FloatArray, rows: Margins) -> None:
         self.features, self.rows = features, rows
         self.n, self.m = features.shape
+        self.size = float(np.sqrt(np.max(np.sum(features**2, axis=1))))
         self.p = int(rows.cut.max()) + 1
         p = self.p
         if rows.widened:  # cuts and margins are edges b - rho, b + rho in pairs
@@ -160,32 +166,85 @@ def solve_margins(
     half = 0.5 * np.minimum(A.cost, A.cost[: len(rows.cost)].mean())
     ones = np.ones_like(A.cost)
     now = _Iterate(np.zeros(A.m + A.p), np.stack([half, A.cost - half, ones, ones]))
-    best, error, done, stalled = now, np.inf, False, 0
+    best, error, product, done, stalled = now, np.inf, np.inf, False, 0
     for n_steps in range(1, max_steps + 1):  # noqa: B007 (read after the loop)
         alpha, _, slack, short = now.bounded
         dual = A.flat * now.x + A.linear - A.adjoint(alpha)
         margin = A.apply(now.x) - A.target
         primal = slack - short - margin
-        scale = 1.0 + rows.cost.max()
-        wrong = max(_gap(A, now, margin), np.abs(dual).max() / scale, np.abs(primal).max())
-        stalled = stalled + 1 if wrong > error / 2 else 0
+        wrong = _error(A, now, dual, primal, margin)
+        mean = float(now.products.mean())
+        stalled = stalled + 1 if wrong > error / 2 and mean > product / 2 else 0
+        product = min(product, mean)
         if wrong < error:
             best, error = now, wrong
         done = bool(error <= tol)
-        if done or stalled == _MOST_STALLED_STEPS:  # rounding, from here on
+        least = mean <= _NO_PRODUCT * A.size**2
+        if done or least or stalled == _MOST_STALLED_STEPS:  # rounding, from here on
             break
         now = _step(A, now, dual, primal)
     multipliers = best.bounded[0, : len(rows.cost)]
-    edges = best.x[A.m :]
-    cuts = 0.5 * (edges[::2] + edges[1::2]) if rows.widened else edges
-    return MarginSolution(best.x[: A.m], cuts, multipliers, float(error), n_steps, done)
+    weights, edges = best.x[: A.m], best.x[A.m :]
+    cuts, wide = edges, np.ones_like(edges)
+    if rows.widened:
+        cuts, wide = 0.5 * (edges[::2] + edges[1::2]), 0.5 * (edges[1::2] - edges[::2])
+    if done:
+        middle = middle_cuts(features @ weights, rows)
+        cuts = cuts if rows.ordered and np.any(np.diff(middle) < 0) else middle
+    return MarginSolution(weights, cuts, wide, multipliers, float(error), n_steps, done)
 
 
-def _gap(A: _Constraints, now: _Iterate, margin: FloatArray) -> float:
+def middle_cuts(f: FloatArray, rows: Margins) -> FloatArray:
+    """Best cuts for latent values of the inputs, without an order; of several the middle.
+
+    The objective of a cut, or of an edge, is convex and linear between the values at which a row
+    has its margin. Where few rows are on their margin it can be flat: any value there is best.
+    """
+    cuts = np.empty(int(rows.cut.max()) + 1)
+    for cut in range(len(cuts)):
+        mine = rows.cut == cut
+        sign, cost, own = rows.sign[mine], rows.cost[mine], f[rows.input[mine]]
+        above, below = sign > 0, sign < 0
+        least = -cost[below].sum()
+        if not rows.widened:
+            cuts[cut] = np.mean(_lowest(own - sign, cost, least))
+            continue
+        low = _lowest(own[below], cost[below], 1.0 + least)
+        high = _lowest(own[above], cost[above], -1.0)
+        if sum(high) >= sum(low):
+            cuts[cut] = 0.25 * (sum(low) + sum(high))
+        elif high[1] >= low[0]:  # a margin of zero is one of the best
+            cuts[cut] = 0.5 * (max(low[0], high[0]) + min(low[1], high[1]))
+        else:
+            cuts[cut] = np.mean(_lowest(own, cost, least))
+    return cuts
+
+
+def _lowest(at: FloatArray, cost: FloatArray, slope: float) -> tuple[float, float]:
+    """Interval of the minima of a convex function whose slope grows by a cost at each place."""
+    order = np.argsort(at, kind="stable")
+    behind = slope + np.cumsum(cost[order])
+    flat = _FLAT * cost.sum()
+    low = int(np.argmax(behind >= -flat))
+    high = int(np.argmax(behind > flat)) if behind[-1] > flat else low
+    return float(at[order[low]]), float(at[order[high]])
+
+
+def _error(
+    A: _Constraints, now: _Iterate, dual: FloatArray, primal: FloatArray, margin: FloatArray
+) -> float:
+    """Largest of the gap of the objectives and the residuals, relative to what they belong to."""
     quadratic = 0.5 * A.flat @ now.x**2
     value = quadratic + A.linear @ now.x + A.cost @ np.maximum(-margin, 0.0)
-    bound = A.target @ now.bounded[0] - quadratic
-    return float(abs(value - bound) / (1.0 + abs(value)))
+    gap = abs(value - A.target @ now.bounded[0] + quadratic)
+    if not A.rows.widened:
+        scale = 1.0 + A.rows.cost.max()
+        wrong = gap / (1.0 + abs(value)), np.abs(dual).max() / scale, np.abs(primal).max()
+        return float(max(wrong))
+    # No margin sets a scale: it is that of the function itself, which can be very small.
+    size = max(float(np.sqrt(2 * quadratic)), _NO_FUNCTION * A.size)
+    on_w, on_b = np.abs(dual[: A.m]).max(initial=0.0) / size, np.abs(dual[A.m :]).max()
+    return float(max(gap / size**2, on_w, on_b, np.abs(primal).max() / (size * A.size)))
 
 
 def _step(A: _Constraints, now: _Iterate, dual: FloatArray, primal: FloatArray) -> _Iterate:

@@ -16,6 +16,7 @@ from ordinalgp.baselines.path_model import (
     check_cost,
     remove_rows,
     solve_path,
+    warn_without_margin,
 )
 from ordinalgp.baselines.soft_margin import margins, solve_margins
 from ordinalgp.models.base import Fitted, Signature, learn_further, restore_on_error
@@ -110,6 +111,11 @@ class OrdinalSVC(CutClassifier):
     -----
     ``sample_weight`` counts copies.
 
+    With "sum_of_margins" and a large ``C``, levels that overlap leave thresholds without a margin.
+    Rows then lie on these thresholds and may get either level, so that even training labels are
+    unreliable; ``fit`` warns of it. The latent function is then a small share of the kernel, and
+    the gap is measured relative to its size.
+
     References
     ----------
     .. [Chu07] W. Chu and S. S. Keerthi, "Support vector ordinal regression", Neural Computation
@@ -174,7 +180,10 @@ class OrdinalSVC(CutClassifier):
         """Solve for some of the observations."""
         rows = data.rows.take(working)
         wanted = margins(data.codes[working], self.C * rows.counts, rows.latent, self._kind())
-        features = self._features(data.kernel, rows.inputs)
+        # A function of this variance adds at most it times all costs to a latent value.
+        widened = self._kind() == "sum_of_margins"
+        enough = 0.0 if widened else self.tol / float(wanted.cost.sum())
+        features = self._features(data.kernel, rows.inputs, enough)
         found = solve_margins(features.matrix, wanted, tol=self.tol, max_steps=self.max_iter)
         if not found.converged:
             more = found.n_steps == self.max_iter
@@ -184,6 +193,8 @@ class OrdinalSVC(CutClassifier):
                 + ("Raise max_iter." if more else "Rounding stops it: lower C, or raise tol."),
                 ConvergenceWarning,
             )
+        if self._kind() == "sum_of_margins":
+            warn_without_margin(found.margins, features.matrix @ found.weights, self.C)
         # With a large C all multipliers can be far below their cost.
         largest = np.minimum(wanted.cost, found.multipliers.max())
         binding = found.multipliers > _ZERO_SHARE * largest
@@ -304,8 +315,9 @@ class IncrementalOrdinalSVC(OrdinalSVC):
     0.63 and 0.51, Machine CPU 0.14 and 0.10, Triazines 0.94 and 0.70; five bins, four splits).
 
     Sums of margins can be trivial: with C >= 1 a level that no margin separates from its
-    neighbour gets the margin zero, and if all do, the latent function is constant. Choose C below
-    1, but at least 1 / n for the n rows of the rarest level.
+    neighbour gets the margin zero, and if all do, the latent function is constant. ``fit`` warns of
+    thresholds without a margin. Choose C below 1, but at least 1 / n for the n rows of the rarest
+    level.
 
     References
     ----------

@@ -4,11 +4,12 @@ import csv
 import errno
 import json
 import os
+import re
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,8 +18,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 from rich import box
-from rich.console import Console
+from rich.console import Console, RenderHook
 from rich.live import Live
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from typer import Option
@@ -27,7 +29,7 @@ import ordinalgp
 from ordinalgp.runtime.progress import STEP_NAMES, Progress, Stage, listening
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import COMMAND_LINE
-from ordinalgp.tables.cells import BadInput, BadRows
+from ordinalgp.tables.cells import BadInput, BadRows, composed
 from ordinalgp.tables.files import Format, TableFile
 from ordinalgp.tables.monotone import sentence
 from ordinalgp.tables.summary import DECISIONS, ERRORS, RULE, SCORES, importance_in_words
@@ -38,6 +40,9 @@ _BARS = "▁▂▃▄▅▆▇█"
 _MOST_REASONS = 10  # columns that are left out, of which the reason is printed
 _COLUMNS_SHOWN = 40  # the most important ones; --json has all
 _MOST_BARS = 24  # the line fits into 80 characters
+_NO_FONT = re.compile(r"Glyph (\d+) .*missing from ")
+_MOST_BOXES = 10  # characters without a font that a note shows
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # tabs and ends of lines aside
 
 Json = Annotated[bool, Option("--json", help="Print the result as JSON.")]
 Separator = Annotated[
@@ -85,15 +90,29 @@ def plain_errors() -> Iterator[None]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
             yield
-        for warning in caught:
-            if issubclass(warning.category, UserWarning):  # among them what did not converge
-                note(f"Warning: {warning.message}")
+        _tell_warnings(caught)
     except (ValueError, TypeError, OSError, MemoryError, ImportError) as error:
         if _is_closed_pipe(error):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(1) from None
-        print(f"Error: {_in_words(error)}", file=sys.stderr)
+        note(f"Error: {_in_words(error)}")
         raise typer.Exit(2) from error
+
+
+def _tell_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
+    """Print each warning for users once; those on letters without a font together."""
+    # Among them what did not converge.
+    told = [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+    boxes = [chr(int(found[1])) for text in told if (found := _NO_FONT.match(text))]
+    for text in dict.fromkeys(text for text in told if not _NO_FONT.match(text)):
+        note(f"Warning: {text}")
+    if boxes:
+        shown = " ".join(list(dict.fromkeys(boxes))[:_MOST_BOXES])
+        note(
+            f"Warning: pictures show boxes in place of some characters ({shown}), as the font of "
+            "matplotlib lacks them. Tables and pages show them. For pictures, set font.family in "
+            "a matplotlibrc file to a font that has them."
+        )
 
 
 def _in_words(error: Exception) -> str:
@@ -124,12 +143,41 @@ def heed_interrupts() -> None:
 
 def note(text: str) -> None:
     """Print a note on the error stream."""
-    print(text, file=sys.stderr)
+    print(printable(text), file=sys.stderr)
+
+
+def tell(text: str = "") -> None:
+    """Print a line of the result."""
+    print(printable(text))
+
+
+def printable(text: str) -> str:
+    """A text whose control characters are written out: they would be commands to a terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+class _Printable:
+    """Content of a console, its texts made printable."""
+
+    def __init__(self, content: Any) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: Any) -> Iterator[Segment]:
+        for text, style, control in console.render(self._content, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
+class _PrintableHook(RenderHook):
+    def process_renderables(self, renderables: list[Any]) -> list[Any]:
+        """Make all that is printed printable."""
+        return [_Printable(each) for each in renderables]
 
 
 def console() -> Console:
     """Console that results are printed on."""
-    return Console(highlight=False, soft_wrap=False)
+    screen = Console(highlight=False, soft_wrap=False)
+    screen.push_render_hook(_PrintableHook())
+    return screen
 
 
 def print_json(result: Any) -> None:
@@ -143,7 +191,7 @@ def words(given: Sequence[str] | None) -> tuple[str, ...]:
         rows = list(csv.reader(given or [], skipinitialspace=True))
     except csv.Error:
         raise BadInput(f"{given!r} is not a list of names, separated by commas.") from None
-    found = (word.strip() for row in rows for word in row)
+    found = (composed(word.strip()) for row in rows for word in row)
     return tuple(word for word in found if word)
 
 
@@ -213,7 +261,11 @@ def tell_skipped(rows: BadRows) -> None:
 
 def load_model(path: Path) -> TableModel:
     """Read a model that ``ordinalgp fit`` wrote."""
-    model = ordinalgp.load(path)
+    return table_model(ordinalgp.load(path), path)
+
+
+def table_model(model: Any, path: Path) -> TableModel:
+    """The model of a file if it is one of a table; else an error."""
     if not isinstance(model, TableModel):
         raise BadInput(
             f"{path} holds a {type(model).__name__} that was saved from Python, without the "

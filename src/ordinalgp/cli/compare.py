@@ -30,9 +30,9 @@ from ordinalgp.cli.fit import (
     Target,
     read_borders,
 )
-from ordinalgp.runtime.files import check_output, whole_file
+from ordinalgp.runtime.files import check_different, check_output, whole_file
 from ordinalgp.runtime.progress import Progress
-from ordinalgp.tables.cells import BadInput, gaps
+from ordinalgp.tables.cells import BadInput, composed, gaps
 from ordinalgp.tables.comparison import Comparison, ComparisonPlan, Outcome
 from ordinalgp.tables.contenders import CONTENDERS, DEFAULT
 from ordinalgp.tables.files import check_table_output, table_writer
@@ -55,8 +55,10 @@ def compare(
     repeats: Annotated[int, Option(min=1, help="Number of repetitions, with other folds.")] = 1,
     groups: Annotated[str | None, Option(metavar="NAME", help=_GROUPS)] = None,
     rows: Annotated[int, Option(min=10, help=_ROWS)] = 2000,
-    seed: Annotated[int, Option(min=0, help="Seed of the sample, the folds and models.")] = 0,
-    jobs: Annotated[int, Option(help="Fits at a time; -1 is one per processor.")] = -1,
+    seed: Annotated[
+        int, Option(min=0, max=2**32 - 1, help="Seed of the sample, the folds and models.")
+    ] = 0,
+    jobs: Annotated[int, Option(help="Fits at a time, from 1; -1: one per processor.")] = -1,
     output: Annotated[
         Path | None, common.output("CSV or Parquet file for the table of scores.")
     ] = None,
@@ -83,16 +85,18 @@ def compare(
     the best, with a standard error. After Ctrl-C the folds that are complete are shown.
     """
     check_outputs(output, plot, [table])
+    if jobs == 0:
+        raise BadInput("--jobs must be at least 1, or -1 for one fit per processor, but is 0.")
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
-        target,
+        composed(target),
         common.words(categories) or None,
         common.words(drop),
         common.words(nominal),
         common.words(numeric),
         cut,
         read_borders(cut_at, cut, categories),
-        groups=groups,
+        groups=None if groups is None else composed(groups),
     )
     chosen = common.words(models) or DEFAULT
     for name in chosen:
@@ -204,8 +208,8 @@ def _line(progress: Progress) -> str:
 def _print(result: Comparison, written: list[Path]) -> None:
     if not result.probabilities:
         for name, reason in result.failures.items():
-            print(f"{name}: {reason}")
-        print("No model has finished a fold, so there is nothing to compare.")
+            common.tell(f"{name}: {reason}")
+        common.tell("No model has finished a fold, so there is nothing to compare.")
         return
     rows = result.table()
     n, n_folds = len(np.unique(result.rows)), len(np.unique(result.folds))
@@ -259,7 +263,7 @@ def _print_next(best: str, source: Source) -> None:
     for option, values in options.items():
         if values:
             parts += [option, _joined(values)]
-    print(f"Fit it to all rows with: {shlex.join(parts)}")
+    common.tell(f"Fit it to all rows with: {shlex.join(parts)}")
 
 
 def _joined(values: Sequence[str]) -> str:
@@ -316,6 +320,8 @@ def check_outputs(table: Path | None, picture: Path | None, inputs: Sequence[Pat
     if picture is not None:
         check_output(picture, inputs)
         _check_picture(picture)
+    if table is not None and picture is not None:
+        check_different(table, picture)
 
 
 def _check_picture(path: Path) -> None:

@@ -70,19 +70,22 @@ def explain(
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
     chosen, n = _chosen(fitted, file, row, rows)
+    pictures = [] if plot is None else _pictures(plot, chosen.lines.tolist())
+    for each in pictures:
+        check_outputs(output, each, [model, table])
     options: dict[str, Any] = {"coverage": coverage, "max_background": background}
     found = explained(fitted, chosen, decimal=file.style.usual_decimal, **options)
     common.tell_skipped(file.bad)
     if output is not None:
         with table_writer(output) as writer:
             writer.write(_columns_of(found.records()))
-    pictures = [] if plot is None else _draw(found, plot)
+    _draw(found, pictures)
     if as_json:
         common.print_json(_json(found) | {"skipped_rows": file.bad.skipped})
         return
     _print(found, chosen.unit, columns)
     for path in [*([output] if output else []), *pictures]:
-        print(f"Written: {path}")
+        common.tell(f"Written: {path}")
     if row is None and len(chosen) < n:
         common.note(f"{len(chosen)} of {n:,} rows were explained; --rows or --row choose others.")
 
@@ -306,16 +309,19 @@ def _json(found: Explanations) -> dict[str, Any]:
     }
 
 
-def _draw(found: Explanations, path: Path) -> list[Path]:
-    """Draw one picture per row; of several, each has its line in its name."""
+def _pictures(path: Path, lines: list[int]) -> list[Path]:
+    """One picture per row; of several, each has its line in its name."""
+    if len(lines) == 1:
+        return [path]
+    return [path.with_stem(f"{path.stem}-{line}") for line in lines]
+
+
+def _draw(found: Explanations, pictures: list[Path]) -> None:
+    """Draw the picture of each row."""
     from ordinalgp.plots import ExplanationDisplay
     from ordinalgp.plots.base import file_axes
 
-    written = []
-    for at, row in enumerate(found.rows):
-        name = path if len(found.rows) == 1 else path.with_stem(f"{path.stem}-{row.line}")
-        height = 0.36 * min(len(row.columns), 13) + 1.7
+    for at, path in enumerate(pictures):
+        height = 0.36 * min(len(found.rows[at].columns), 13) + 1.7
         display = ExplanationDisplay.from_explanations(found, row=at, ax=file_axes((7.0, height)))
-        draw(name, display)
-        written.append(name)
-    return written
+        draw(path, display)

@@ -1,6 +1,5 @@
 """``ordinalgp fit``: fit a model to a table."""
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ import ordinalgp
 from ordinalgp.cli import common
 from ordinalgp.decisions import RULES
 from ordinalgp.runtime.files import check_folder, check_output, is_stream
+from ordinalgp.runtime.scratch import scratch_folder
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import COMMAND_LINE, listed
-from ordinalgp.tables.cells import BadInput
+from ordinalgp.tables.cells import BadInput, composed
 from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.encoding import NumberColumn
 from ordinalgp.tables.model import KERNELS
@@ -130,14 +130,14 @@ def fit(
     monotone = _directions(common.words(increasing), common.words(decreasing))
     source = Source(
         common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet),
-        target,
+        composed(target),
         common.words(categories) or None,
         common.words(drop),
         common.words(nominal),
         common.words(numeric),
         cut,
         read_borders(cut_at, cut, categories),
-        groups=groups,
+        groups=None if groups is None else composed(groups),
         monotone=tuple(monotone),
     )
     if folds < 0 or folds == 1:
@@ -152,7 +152,7 @@ def fit(
     classifier, word = _unfitted(model, kernel, decision=decision, random_state=0)
     kinds: dict[str, Any] = {"nominal": source.nominal, "numeric": source.numeric}
     more: dict[str, Any] = {"monotone": monotone, "folds": folds}
-    unfitted = TableModel(classifier, kernel=word, target=target, **more, **kinds)
+    unfitted = TableModel(classifier, kernel=word, target=source.target, **more, **kinds)
     if batches.is_large(table) and "checkpoint" in classifier.get_params(deep=False):
         classifier.set_params(checkpoint=checkpoint)
         left_out = _fit_large(unfitted, source, output, batches)
@@ -258,10 +258,9 @@ def _fit_large(
     model: TableModel, source: Source, output: Path, settings: BatchSettings
 ) -> dict[str, str]:
     """Fit a table in batches; its encoded rows lie in a scratch folder beside the model."""
-    beside = None if is_stream(output) else output.absolute().parent
-    scratch = tempfile.TemporaryDirectory(prefix="ordinalgp-scratch-", dir=beside)
+    scratch = scratch_folder(None if is_stream(output) else output.absolute().parent)
     with _stoppable(model.classifier), scratch as folder, common.showing_progress():
-        encoded = encode_file(source, Path(folder), common.note, settings)
+        encoded = encode_file(source, folder, common.note, settings)
         model.set_params(reading=encoded.reading)
         model.classifier.set_params(categories=encoded.categories, n_jobs=-1)
         model.fit_chunks(encoded)
@@ -282,6 +281,7 @@ def _tell(
     bad = source.file.bad
     common.tell_skipped(bad)
     _tell_counters(model)
+    _tell_absent(model)
     summary, dropped = summarise(model), list(source.drop)
     if as_json:
         told = {"skipped_rows": bad.skipped, "dropped_columns": dropped, "seconds": seconds}
@@ -290,8 +290,8 @@ def _tell(
         return
     common.print_summary(summary, dropped=dropped)
     if left_out:
-        print(f"\nColumns left out automatically: {listed(list(left_out))}.")
-    print(f"\nSaved in {output} after {seconds:.1f} s.")
+        common.tell(f"\nColumns left out automatically: {listed(list(left_out))}.")
+    common.tell(f"\nSaved in {output} after {seconds:.1f} s.")
 
 
 @contextmanager
@@ -320,3 +320,13 @@ def _tell_counters(model: TableModel) -> None:
             advice = COMMAND_LINE.leave_out(column.name)
             unless = "unless it means something"
             common.note(f"Column {column.name} numbers the rows. {advice}, {unless}.")
+
+
+def _tell_absent(model: TableModel) -> None:
+    """Name levels without rows, which threshold models do not expect to see."""
+    absent = model.categories_[model.level_counts_ == 0].tolist()
+    if absent and hasattr(model, "thresholds_"):
+        common.note(
+            f"No row has the level {listed(list(map(str, absent)))}, so this model all but rules "
+            "it out. If it may occur, use --model sequential, or leave --model out."
+        )

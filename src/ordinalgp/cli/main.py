@@ -60,6 +60,16 @@ COMMANDS = {  # in the order of --help
         "Rank items from comparisons of pairs, best first.",
         "rank items.csv comparisons.csv -o ranking.csv",
     ),
+    "rate": Entry(
+        "rate",
+        "Fit a model to ratings of items by many raters, and save it.",
+        "rate ratings.csv -o model.ogp --items items.csv",
+    ),
+    "recommend": Entry(
+        "rate",
+        "Recommend items to raters, by a model of ordinalgp rate.",
+        "recommend model.ogp Ann Bob -n 5",
+    ),
     "report": Entry(
         "saved_model",
         "Write one page about a model: summary, plots, and how to read them.",

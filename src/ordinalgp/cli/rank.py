@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from rich.text import Text
+from scipy.sparse.csgraph import connected_components
 from sklearn.exceptions import ConvergenceWarning
 from typer import Argument, Option
 
@@ -25,9 +26,16 @@ from ordinalgp.cli.outcomes import (
     read,
     sides,
 )
-from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, texts
+from ordinalgp.runtime.files import check_output
+from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, numbers, texts
 from ordinalgp.tables.encoding import learn, parse_columns
-from ordinalgp.tables.files import Rows, TableFile, records, table_writer
+from ordinalgp.tables.files import (
+    Rows,
+    TableFile,
+    check_table_output,
+    records,
+    table_writer,
+)
 from ordinalgp.tables.model import KERNELS, kernel_named
 
 _MOST_SHOWN = 10  # items printed
@@ -83,6 +91,21 @@ Next = Annotated[
     Option("--next", min=0, help="Number of pairs to name that tell most if asked next."),
 ]
 Plot = Annotated[Path | None, Option(metavar="FILE", help="Picture to draw (.png, .svg).")]
+Judge = Annotated[
+    str | None,
+    Option(metavar="NAME", help="Column with who made the comparison. Careless ones count less."),
+]
+JudgeTable = Annotated[
+    Path | None, Option("--judge-table", metavar="FILE", help="Table of the judges to write.")
+]
+Count = Annotated[
+    str | None, Option(metavar="NAME", help="Column with how often a comparison was made.")
+]
+Model = Annotated[Path | None, Option(metavar="FILE", help="Model to save, for --start.")]
+Start = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="Saved model: its comparisons count too, and are not read again."),
+]
 
 
 def rank(
@@ -96,10 +119,15 @@ def rank(
     levels: Outcomes = None,
     kernel: Kernel = "auto",
     drop: Drop = None,
+    judge: Judge = None,
+    judge_table: JudgeTable = None,
+    count: Count = None,
     position_bias: Bias = False,
     coverage: Coverage = 0.9,
     next_pairs: Next = 0,
     plot: Plot = None,
+    model: Model = None,
+    start: Start = None,
     max_sweeps: Sweeps = 100,
     on_bad_rows: common.OnBadRows = "error",
     separator: common.Separator = None,
@@ -115,7 +143,15 @@ def rank(
     """
     common.check_choice("--kernel", kernel, _KERNELS)
     common.check_coverage(coverage)
-    check_outputs(output, plot, [items] if comparisons is None else [items, comparisons])
+    inputs = [path for path in (items, comparisons, start) if path is not None]
+    check_outputs(output, plot, inputs)
+    if judge_table is not None:
+        check_table_output(judge_table, inputs)
+        if judge is None:
+            raise BadInput("--judge-table needs --judge, the column with who compared.")
+    if model is not None:
+        check_output(model, [path for path in inputs if path != start])
+    earlier = None if start is None else _earlier(start, comparisons, position_bias)
     reading = on_bad_rows, separator, decimal, encoding, missing
     pair_file = common.table_file(comparisons or items, *reading)
     item_file = None if comparisons is None else common.table_file(items, *reading)
@@ -124,25 +160,57 @@ def rank(
         listed = None
     else:
         listed = _read_items(item_file, name, common.words(drop), kernel)
-    read_pairs = (left, right), outcome, common.words(levels)
-    listed, compared = _read_comparisons(pair_file, listed, *read_pairs)
+    columns = _Columns((left, right), outcome, common.words(levels), judge, count)
+    listed, compared = _read_comparisons(pair_file, listed, columns, is_new=earlier is None)
     for file in (item_file, pair_file):
         if file is not None:
             common.tell_skipped(file.bad)
     _tell_reading(pair_file.path, items, listed, compared)
-    _check_next(next_pairs, len(listed.names))
-    options = {"position_bias": "learned" if position_bias else "none", "max_sweeps": max_sweeps}
-    leaderboard = _fit(listed, compared, _kernel(kernel, listed), options, coverage, next_pairs)
+    unfitted = earlier or ordinalgp.PreferenceGP(
+        _kernel(kernel, listed),
+        levels=compared.reading.order,
+        position_bias="learned" if position_bias else "none",
+        max_sweeps=max_sweeps,
+        random_state=0,
+    )
+    leaderboard = _fit(unfitted, listed, compared, coverage, next_pairs)
     if output is not None:
         with table_writer(output) as writer:
             writer.write(leaderboard.rows)
+    if judge_table is not None:
+        with table_writer(judge_table) as writer:
+            writer.write(leaderboard.judges)
     if plot is not None:
         _draw(leaderboard, plot)
+    if model is not None:
+        leaderboard.model.save(model)
     _tell_unfinished(leaderboard.model)
     if as_json:
         common.print_json(_result(leaderboard))
     else:
-        _tell(leaderboard, [path for path in (output, plot) if path is not None])
+        written = output, judge_table, plot, model
+        _tell(leaderboard, [path for path in written if path is not None])
+
+
+def _earlier(path: Path, comparisons: Path | None, position_bias: bool) -> ordinalgp.PreferenceGP:
+    """The model of earlier comparisons."""
+    model = ordinalgp.load(path)
+    if not isinstance(model, ordinalgp.PreferenceGP):
+        raise BadInput(
+            f"{path} holds a {type(model).__name__}, but --start needs a model of comparisons that "
+            "ordinalgp rank --model wrote."
+        )
+    if comparisons is not None or model.kernel != "independent":
+        raise BadInput(
+            "--start goes on with comparisons of items without features. Give all comparisons at "
+            "once to use features."
+        )
+    if position_bias and model.position_bias == "none":
+        raise BadInput(
+            f"--position-bias was given, but the model of {path} was fitted without. Leave it "
+            "out, or rank all comparisons anew with it."
+        )
+    return model
 
 
 def _refuse(options: dict[str, Any], path: Path) -> None:
@@ -245,18 +313,37 @@ class _Comparisons:
     """number of comparisons that either side won, and of ties"""
     unused: list[str]
     """columns that are not used"""
+    judges: list[str] | None
+    """who made each comparison"""
+    counts: FloatArray | None
+    """how often"""
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Columns of comparisons, as the command line names them."""
+
+    sides: tuple[str | None, str | None]
+    outcome: str | None
+    levels: Sequence[str]
+    judge: str | None
+    count: str | None
 
 
 def _read_comparisons(
-    file: TableFile,
-    listed: _Items | None,
-    given: tuple[str | None, str | None],
-    outcome: str | None,
-    levels: Sequence[str],
+    file: TableFile, listed: _Items | None, named: _Columns, *, is_new: bool
 ) -> tuple[_Items, _Comparisons]:
     """The items, those of the comparisons if none are listed, and the comparisons."""
     table = file.read()
     decimal = table.decimal or "."
+    for option, extra in (("--judge", named.judge), ("--count", named.count)):
+        table.require(
+            [extra] if extra else [],
+            f"{file.path} has no column {{name}} for {option}. It has {{columns}}.",
+        )
+    extras = [column for column in (named.judge, named.count) if column]
+    table, whole = table.without(extras), table
+    given, outcome, levels = named.sides, named.outcome, named.levels
     columns = sides(table, given, None if listed is None else listed.names, file.path)
     if outcome is None:
         outcome = outcome_column(table, columns, levels, decimal, file.path)
@@ -266,19 +353,39 @@ def _read_comparisons(
     if outcome is not None:
         reading = read(table, outcome, columns, levels, decimal)
     if listed is None:
-        if given == (None, None):
+        if given == (None, None) and is_new:
             check_overlap(table, columns, file.path)
         cells = (cell for side in columns for cell in texts(table.columns[side]).tolist())
         listed = _Items(
             list(dict.fromkeys(cell for cell in cells if cell is not None)), None, [], []
         )
     pairs, bad = _pairs(table, columns, listed.names, reading.bad)
-    good = file.bad.drop(table, bad)
+    who, often, wrong = _judges_and_counts(whole, named, decimal)
+    good = file.bad.drop(whole, bad + wrong)
     counts = reading.side_counts(good)
     _check_wins(counts, reading, file.path)
     values = None if reading.values is None else reading.values[good]
     unused = [name for name in table.columns if name not in (*columns, outcome)]
-    return listed, _Comparisons(columns, outcome, reading, pairs[good], values, counts, unused)
+    who = None if who is None else list(compress(who, good))
+    often = None if often is None else often[good]
+    found = columns, outcome, reading, pairs[good], values, counts, unused, who, often
+    return listed, _Comparisons(*found)
+
+
+def _judges_and_counts(
+    table: Table, named: _Columns, decimal: str
+) -> tuple[list[str] | None, FloatArray | None, list[BadCell]]:
+    """Who made each comparison and how often, and the bad cells."""
+    who, often, bad = None, None, list[BadCell]()
+    if named.judge is not None:
+        who = texts(table.columns[named.judge]).tolist()
+        missing = np.array([cell is None for cell in who], dtype=bool)
+        bad += table.bad_cells(named.judge, missing, lambda cell: "the judge is missing")
+    if named.count is not None:
+        often, wrong = numbers(table.columns[named.count], decimal)
+        wrong = wrong | ~(often >= 0)
+        bad += table.bad_cells(named.count, wrong, lambda cell: f"{cell!r} is not a count")
+    return who, often, bad
 
 
 def _pairs(
@@ -346,6 +453,12 @@ class _Leaderboard:
     coverage: float
     bias: tuple[float, float] | None
     """interval of the advantage of the left side, if it is learned"""
+    judges: Rows
+    """the judges, the most careful one first; empty if there are none"""
+    total: float
+    """number of comparisons, earlier ones and counts included"""
+    islands: list[list[str]]
+    """items that were compared with each other, in one way or another; largest first"""
     ask: list[tuple[str, str]]
     """names of pairs to ask next"""
 
@@ -364,31 +477,75 @@ def _check_next(number: int, n_items: int) -> None:
 
 
 def _fit(
+    model: ordinalgp.PreferenceGP,
     items: _Items,
     found: _Comparisons,
-    kernel: Any,
-    options: dict[str, Any],
     coverage: float,
     next_pairs: int,
 ) -> _Leaderboard:
+    """Fit, or go on with a fitted model, and rank all items."""
     names, X = items.names, items.X
-    order = found.reading.order
-    model = ordinalgp.PreferenceGP(kernel, levels=order, random_state=0, **options)
-    known = names if X is None else X
-    pairs = np.array(names)[found.pairs] if X is None else found.pairs
+    named = np.array(names)
+    pairs = named[found.pairs] if X is None and len(named) else found.pairs
+    again = hasattr(model, "items_")
+    if not again:
+        _check_next(next_pairs, len(names))
     with common.showing_progress(), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # `_tell_unfinished` names our options
-        model.fit(known, pairs, found.values)
-        votes = np.bincount(found.pairs.ravel(), minlength=len(names))
+        learn = model.partial_fit if again else model.fit
+        learn(names if X is None else X, pairs, found.values, found.counts, found.judges)
+        if again:
+            names = [str(name) for name in model.items_.tolist()]
+            items = replace(items, names=names)
+            _check_next(next_pairs, len(names))
+        known = names if X is None else X
+        votes, islands = _votes(model, names, found)
         rows = _rows(names, model.rank(known, coverage=coverage), votes)
         learned = model.position_bias == "learned"
         bias = model.position_bias_interval(coverage) if learned else None
         chosen = model.suggest_pairs(known, next_pairs).tolist() if next_pairs else []
+        judges = _judges(model, coverage) if found.judges is not None else {}
     ask = [(names[i], names[j]) for i, j in chosen]
-    return _Leaderboard(model, items, found, known, rows, coverage, bias, ask)
+    total = float(np.sum(model._result.model.task.counts))
+    rest = rows, coverage, bias, judges, total, islands, ask
+    return _Leaderboard(model, items, found, known, *rest)
 
 
-def _rows(names: list[str], ranking: Any, votes: IntArray) -> Rows:
+def _votes(
+    model: ordinalgp.PreferenceGP, names: list[str], found: _Comparisons
+) -> tuple[FloatArray, list[list[str]]]:
+    """Number of comparisons of each item, and groups of items that never met another group."""
+    task = model._result.model.task
+    if len(task.X) != len(names):  # items with equal features are one
+        often = None if found.counts is None else np.repeat(found.counts, 2)
+        return np.bincount(found.pairs.ravel(), often, len(names)).astype(float), [names]
+    joined = abs(task.projection.matrix)
+    votes = np.asarray(joined.T @ task.counts)
+    _, island = connected_components(joined.T @ joined, directed=False)
+    apart: dict[int, list[str]] = {}
+    for name, number, count in zip(names, island.tolist(), votes.tolist(), strict=True):
+        if count:
+            apart.setdefault(number, []).append(name)
+    return votes, sorted(apart.values(), key=len, reverse=True)
+
+
+def _judges(model: ordinalgp.PreferenceGP, coverage: float) -> Rows:
+    found = model.judge_reliability(coverage)
+    return {
+        "judge": found.judges.tolist(),
+        "noise_factor": found.factor.tolist(),
+        "factor_low": found.low.tolist(),
+        "factor_high": found.high.tolist(),
+        "votes": [_whole(votes) for votes in found.votes.tolist()],
+    }
+
+
+def _whole(number: float) -> float:
+    """An integer where the number is one."""
+    return int(number) if float(number).is_integer() else number
+
+
+def _rows(names: list[str], ranking: Any, votes: FloatArray) -> Rows:
     return {
         "rank": list(range(1, len(names) + 1)),
         "item": [names[at] for at in ranking.order.tolist()],
@@ -398,7 +555,7 @@ def _rows(names: list[str], ranking: Any, votes: IntArray) -> Rows:
         "rank_high": ranking.rank_high.tolist(),
         "group": ranking.group.tolist(),
         "probability_best": ranking.best_proba.tolist(),
-        "comparisons": votes[ranking.order].tolist(),
+        "comparisons": [_whole(count) for count in votes[ranking.order].tolist()],
     }
 
 
@@ -425,12 +582,14 @@ def _draw(board: _Leaderboard, path: Path) -> None:
 
 def _tell(board: _Leaderboard, written: list[Path]) -> None:
     model, found, rows = board.model, board.found, board.rows
-    print(f"{len(rows['item'])} items, {len(found.pairs)} comparisons ", end="")
-    print(f"({_counted(found.sides)}); noise sd {model.noise_:.3f}")
+    new = "" if board.total == len(found.pairs) else f"{len(found.pairs)} rows read: "
+    head = f"{len(rows['item'])} items, {_whole(board.total)} comparisons "
+    common.tell(f"{head}({new}{_counted(found.sides)}); noise sd {model.noise_:.3f}")
     _tell_method(_method(model), len(board.items.names))
     if board.bias is not None:
-        print(_bias_in_words(board))
-    print()
+        common.tell(_bias_in_words(board))
+    _tell_islands(board)
+    common.tell()
     heads = "rank", "item", "utility", "± sd", "ranks", "group", "best", "comparisons"
     table = common.grid(*heads, left=2)
     for row in records(rows)[:_MOST_SHOWN]:
@@ -440,18 +599,52 @@ def _tell(board: _Leaderboard, written: list[Path]) -> None:
     common.console().print(table)
     if len(rows["item"]) > _MOST_SHOWN:
         rest = "" if written else "; all with -o"
-        print(f"... and {len(rows['item']) - _MOST_SHOWN} more{rest}.")
-    print(
+        common.tell(f"... and {len(rows['item']) - _MOST_SHOWN} more{rest}.")
+    common.tell(
         f"\nranks: the item's rank lies between these with probability {board.coverage:.0%}\n"
         "group: its first item cannot be told apart from the others (not ahead with 95 %)\n"
         "best: probability of being the best of all"
     )
+    if board.judges:
+        _tell_judges(board)
     if board.ask:
-        print("\nTo ask next:")
+        common.tell("\nTo ask next:")
         for left, right in board.ask:
-            print(f"  {left} or {right}")
+            common.tell(f"  {left} or {right}")
     if written:
-        print(f"\nSaved in {' and '.join(map(str, written))}.")
+        common.tell(f"\nSaved in {' and '.join(map(str, written))}.")
+
+
+def _tell_islands(board: _Leaderboard) -> None:
+    """Say which items cannot be compared by what was compared."""
+    if len(board.islands) < 2:
+        return
+    common.tell(f"\nThe items fall into {len(board.islands)} sets that were never compared:")
+    for island in board.islands[:_MOST_SHOWN]:
+        more = f" and {len(island) - 5} more" if len(island) > 5 else ""
+        common.tell(f"  {', '.join(island[:5])}{more}")
+    if len(board.islands) > _MOST_SHOWN:
+        common.tell(f"  ... and {len(board.islands) - _MOST_SHOWN} more sets")
+    what = "the prior" if board.items.X is None else "the features"
+    common.tell(
+        f"Ranks within a set rest on comparisons, and ranks between sets on {what} alone. "
+        "Compare items\nof different sets to connect them."
+    )
+
+
+def _tell_judges(board: _Leaderboard) -> None:
+    """Print the judges, of many the most careless ones."""
+    rows = records(board.judges)
+    common.tell(f"\nJudges: noise in units of the typical judge's, {board.coverage:.0%} interval\n")
+    table = common.grid("judge", "noise", "from", "to", "votes")
+    for row in rows[-_MOST_SHOWN:]:
+        numbers_ = (f"{row[key]:.2f}" for key in ("noise_factor", "factor_low", "factor_high"))
+        table.add_row(Text(str(row["judge"])), *numbers_, str(row["votes"]))
+    common.console().print(table)
+    if len(rows) > _MOST_SHOWN:
+        common.tell(
+            f"These are the {_MOST_SHOWN} most careless of {len(rows)}; all with --judge-table."
+        )
 
 
 def _range(row: dict[str, Any]) -> str:
@@ -493,7 +686,8 @@ def _result(board: _Leaderboard) -> dict[str, Any]:
         }
     return {
         "items": len(items.names),
-        "comparisons": len(found.pairs),
+        "comparisons": _whole(board.total),
+        "rows": len(found.pairs),
         "left_column": found.columns[0],
         "right_column": found.columns[1],
         "outcomes": outcomes,
@@ -505,6 +699,8 @@ def _result(board: _Leaderboard) -> dict[str, Any]:
         "method": _method(model),
         "coverage": board.coverage,
         "ranking": records(board.rows),
+        "judges": records(board.judges) if board.judges else None,
+        "never_compared": board.islands if len(board.islands) > 1 else [],
         "ask_next": [list(pair) for pair in board.ask],
     }
 
@@ -513,7 +709,7 @@ def _tell_method(method: dict[str, Any], n_items: int) -> None:
     """Print the approximation, if there is one."""
     if n_inducing := method.get("inducing_items"):
         those = "1 item, which leaves" if n_inducing == 1 else f"{n_inducing} items, which leave"
-        print(
+        common.tell(
             f"Many items: hyperparameters from the {method['search_items']} most compared of "
             f"{n_items}; the function of the features is represented by "
             f"{those} {method['variance_left']:.1%} of its variance."

@@ -13,6 +13,7 @@ import numpy as np
 from rich.text import Text
 from typer import Argument, Option
 
+import ordinalgp
 from ordinalgp import metrics
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
@@ -22,7 +23,7 @@ from ordinalgp.runtime.extras import import_extra
 from ordinalgp.runtime.files import check_folder, check_output, whole_file
 from ordinalgp.tables import TableModel
 from ordinalgp.tables.advice import listed
-from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, texts
+from ordinalgp.tables.cells import BadCell, BadInput, Table, composed, gaps, texts
 from ordinalgp.tables.cuts import Cuts
 from ordinalgp.tables.encoding import describe_new_values, read_target
 from ordinalgp.tables.files import (
@@ -79,20 +80,38 @@ def predict(
     encoding: common.Encoding = None,
     missing: common.Missing = None,
     sheet: common.Sheet = None,
+    ratings: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Ratings of raters whom a model of ordinalgp rate does not know.",
+        ),
+    ] = None,
     as_json: common.Json = False,
 ) -> None:
     """Predict the level of every row, with an interval, all probabilities and the latent function.
 
-    The table is read and written in chunks, so it may be larger than memory.
+    The table is read and written in chunks, so it may be larger than memory. For a model of
+    ordinalgp rate it has a rater and an item in each row.
     """
     if decision is not None:
         check_decision(decision)
     common.check_coverage(coverage)
     common.check_choice("--on-new-values", on_new_values, tuple(ON_NEW_VALUES))
     if output is not None:
-        check_table_output(output, [model, table])
+        costs = [] if decision is None or decision in RULES else [Path(decision)]
+        check_table_output(output, [model, table, *costs])
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
-    fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
+    loaded = ordinalgp.load(model)
+    if isinstance(loaded, ordinalgp.CollaborativeOrdinalGP):
+        if decision is not None:
+            loaded.set_params(decision=decision_rule(decision, loaded.categories_.tolist()))
+        _predict_ratings(loaded, file, ratings, coverage, output, as_json)
+        return
+    if ratings is not None:
+        raise BadInput("--ratings is for models of ordinalgp rate.")
+    fitted = common.table_model(loaded, model)
+    fitted.set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
     if decision is not None:
         fitted.set_params(decision=decision_rule(decision, fitted.categories_.tolist()))
@@ -111,8 +130,33 @@ def predict(
         told = {"rows": counts.total(), "skipped_rows": file.bad.skipped, "levels": levels}
         common.print_json(told | {"output": str(output)})
         return
-    print(f"{counts.total():,} rows predicted, in {output}: ", end="")
-    print(", ".join(f"{level}: {count:,}" for level, count in levels.items()))
+    counted = ", ".join(f"{level}: {count:,}" for level, count in levels.items())
+    common.tell(f"{counts.total():,} rows predicted, in {output}: {counted}")
+
+
+def _predict_ratings(
+    model: ordinalgp.CollaborativeOrdinalGP,
+    file: TableFile,
+    ratings: Path | None,
+    coverage: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Predict ratings for pairs of a rater and an item."""
+    from ordinalgp.cli.rate import predict_pairs
+
+    rows = predict_pairs(model, file, ratings, coverage)
+    printed = _JsonLines() if as_json else CsvWriter(sys.stdout)
+    writing: Any = table_writer(output) if output else nullcontext(printed)
+    with writing as writer:
+        writer.write(rows)
+    common.tell_skipped(file.bad)
+    if output is None:
+        return
+    if as_json:
+        common.print_json({"rows": len(rows["level"]), "output": str(output)})
+        return
+    common.tell(f"{len(rows['level']):,} ratings predicted, in {output}.")
 
 
 class _JsonLines(Writer):
@@ -245,7 +289,7 @@ def evaluate(
     file = common.table_file(table, on_bad_rows, separator, decimal, encoding, missing, sheet)
     fitted = common.load_model(model).set_params(on_new_values=ON_NEW_VALUES[on_new_values])
     file = common.as_in_training(file, fitted)
-    target = target or fitted.target
+    target = composed(target or fitted.target or "")
     if not target:
         raise BadInput(f"{model} does not name its target column. Give it: --target COLUMN.")
     codes, p = _predict_known(fitted, file, target)
@@ -350,17 +394,17 @@ def _print_evaluation(result: dict[str, Any]) -> None:
     common.console().print(f"{result['rows']} rows (lower is better). {DECISIONS}\n")
     common.print_scores(result["scores"])
     kappa = result["weighted_kappa"]
-    print(f"\nWeighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n")
+    common.tell(f"\nWeighted kappa {'not defined' if kappa is None else format(kappa, '.3f')}.\n")
     common.print_decisions(result["decisions"])
-    print("\nIntervals (ordinalgp predict --coverage):\n")
+    common.tell("\nIntervals (ordinalgp predict --coverage):\n")
     common.print_intervals(result["intervals"])
-    print()
+    common.tell()
     levels = [str(level) for level in result["levels"]]
     table = common.grid("true \\ predicted", *levels)
     for level, counts in zip(levels, result["confusion"], strict=True):
         table.add_row(Text(level), *map(str, counts))
     common.console().print(table)
-    print("\nCalibration: expected and observed rows at each level, and up to it:\n")
+    common.tell("\nCalibration: expected and observed rows at each level, and up to it:\n")
     table = common.grid("level", "expected", "observed", "expected up to", "observed up to")
     for row in result["calibration"]:
         numbers = f"{row['expected']:.1f}", str(row["observed"])
@@ -368,7 +412,7 @@ def _print_evaluation(result: dict[str, Any]) -> None:
         table.add_row(Text(str(row["level"])), *numbers, *up_to)
     common.console().print(table)
     for path in result.get("plots", []):
-        print(f"Plot: {path}")
+        common.tell(f"Plot: {path}")
 
 
 def _draw(folder: Path, model: TableModel, codes: IntArray, p: FloatArray) -> list[str]:
@@ -408,14 +452,17 @@ def report(
 
     The page is a single file that needs no network.
     """
-    from ordinalgp.report import write_report
+    from ordinalgp.report import write_rating_report, write_report
 
     check_output(output, [model])
-    fitted = common.load_model(model)
-    write_report(fitted, output)
+    fitted = ordinalgp.load(model)
+    if isinstance(fitted, ordinalgp.CollaborativeOrdinalGP):
+        write_rating_report(fitted, output)
+    else:
+        write_report(common.table_model(fitted, model), output)
     size = output.stat().st_size if output.is_file() else None
     if as_json:
         common.print_json({"output": str(output), "bytes": size})
         return
     told = "" if size is None else f" ({size / 1024:,.0f} kB). Open it in a browser"
-    print(f"Written to {output}{told}.")
+    common.tell(f"Written to {output}{told}.")

@@ -11,8 +11,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.collaborative import hierarchy
+from ordinalgp.collaborative.low_rank import LowRankSearch
+from ordinalgp.collaborative.low_rank_model import LowRankRatings
 from ordinalgp.collaborative.model import RatingsModel
-from ordinalgp.collaborative.ratings import Ratings, check_same_length, read_ids, read_own_ratings
+from ordinalgp.collaborative.ratings import (
+    LEVEL_VARIANCE,
+    Ratings,
+    check_same_length,
+    read_ids,
+    read_own_ratings,
+)
+from ordinalgp.collaborative.summary import (
+    ItemSummary,
+    RaterSummary,
+    summarise_items,
+    summarise_raters,
+)
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import Gaussian, OrdinalProbit
 from ordinalgp.decisions import decide, intervals
@@ -26,11 +40,13 @@ from ordinalgp.persistence import save, saved_as
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.runtime.threads import manage
 from ordinalgp.runtime.warning import warn_user
+from ordinalgp.validation.memory import check_memory
 from ordinalgp.validation.options import check_number, check_option, check_whole
 
 # Virtual raters per item with the starting covariance: enough for calibrated probabilities, see
 # docs/collaborative.md.
 _COVARIANCE_SMOOTHING_PER_ITEM = 4.0
+_MOST_FULL = 1000  # items whose covariance is learned in full by default
 
 
 @saved_as("estimator.collaborative")
@@ -71,10 +87,17 @@ class CollaborativeOrdinalGP(BaseEstimator):
     rater_smoothing : float, default=5
         Strength of the pull of own thresholds and noise towards those of the typical rater, as a
         number of ratings. With 0 every rater is fitted alone.
+    rank : {"auto", "full"} or int, default="auto"
+        Covariance of the items. "full" learns all of its m^2/2 numbers. A number k is that of
+        tastes: the covariance has rank k plus a diagonal, and takes memory and time in proportion
+        to the ratings. It needs the ordinal likelihood and no features of items. "auto" is "full"
+        up to 1,000 items. Above, it is the number of tastes that predicts a tenth of the ratings,
+        left out for that choice, best.
     max_iter : int, default=50
         Largest number of iterations of EM.
     tol : float, default=1e-4
-        EM stops when an iteration gains less than this per rating.
+        EM stops when an iteration gains less than this per rating, in log evidence. With tastes it
+        is the gain in log probability of left-out ratings.
     n_jobs : int, default=None
         Number of raters processed in parallel by joblib.
     verbose : int, default=0
@@ -85,7 +108,15 @@ class CollaborativeOrdinalGP(BaseEstimator):
     mean_ : ndarray of shape (m,)
         Prior mean of the items, in the order of ``items_``.
     covariance_ : ndarray of shape (m, m)
-        Prior covariance of the items.
+        Prior covariance of the items; not with tastes.
+    rank_ : int or None
+        Number of tastes; None for the full covariance.
+    loadings_ : ndarray of shape (m, rank_)
+        Loadings of the items on the tastes.
+    own_variance_ : ndarray of shape (m,)
+        Variance of each item that tastes do not explain.
+    rank_scores_ : dict
+        Mean log probability of left-out ratings, by the numbers of tastes that were tried.
     thresholds_ : dict
         Thresholds of every rater; for the Gaussian likelihood halfway between the levels.
     noise_ : dict
@@ -133,7 +164,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
     array(['brazil', 'alien'], dtype='<U10')
     """
 
-    _result: RatingsModel
+    _result: RatingsModel | LowRankRatings
 
     def __init__(
         self,
@@ -146,6 +177,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         covariance_smoothing: float | None = None,
         mean_smoothing: float = 10.0,
         rater_smoothing: float = 5.0,
+        rank: Any = "auto",
         max_iter: int = 50,
         tol: float = 1e-4,
         n_jobs: int | None = None,
@@ -159,6 +191,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         self.covariance_smoothing = covariance_smoothing
         self.mean_smoothing = mean_smoothing
         self.rater_smoothing = rater_smoothing
+        self.rank = rank
         self.max_iter = max_iter
         self.tol = tol
         self.n_jobs = n_jobs
@@ -196,6 +229,10 @@ class CollaborativeOrdinalGP(BaseEstimator):
             check_option("kernel", self.kernel, ("correlation",))
         if self.covariance_smoothing is not None:
             check_number("covariance_smoothing", self.covariance_smoothing, least=0)
+        if isinstance(self.rank, str):
+            check_option("rank", self.rank, ("auto", "full"))
+        else:
+            check_whole("rank", self.rank, least=1)
         check_whole("max_iter", self.max_iter, least=0)
         for name in ("mean_smoothing", "rater_smoothing", "tol"):
             check_number(name, getattr(self, name), least=0)
@@ -204,12 +241,17 @@ class CollaborativeOrdinalGP(BaseEstimator):
         self._check_parameters()
         check_decision(self.decision, n_levels)
 
-    def _learn(self, raters: Any, items: Any, ratings: Any, item_features: Any) -> RatingsModel:
+    def _learn(
+        self, raters: Any, items: Any, ratings: Any, item_features: Any
+    ) -> RatingsModel | LowRankRatings:
         data, given = Ratings.read(
             raters, items, ratings, self.categories, self.kernel, item_features
         )
         levels = data.levels
         check_decision(self.decision, len(levels.categories))
+        if self._has_tastes(len(data.item_ids), given):
+            return self._learn_tastes(data)
+        check_memory(len(data.item_ids), n_matrices=8)
         scale = float(np.var(data.values)) if self.likelihood == "gaussian" else 1.0
         covariance, K = data.starting_covariance(self.kernel, given, scale)
         shared, gaussian = self._shared(data, K), self.likelihood == "gaussian"
@@ -222,6 +264,36 @@ class CollaborativeOrdinalGP(BaseEstimator):
         priors, paths = (base, found.prior, covariance), np.array(found.objectives).T
         raters = found.shared, paths, found.converged, tuple(found.raters)
         return RatingsModel(*names, *priors, *raters)
+
+    def _has_tastes(self, n_items: int, given: FloatArray | None) -> bool:
+        """Whether the covariance has low rank."""
+        reasons = {
+            "likelihood='ordinal'": self.likelihood == "ordinal",
+            "prior='learned'": self.prior == "learned",
+            "kernel='correlation' without item_features": given is None,
+            "rater_smoothing above 0": self.rater_smoothing > 0,
+        }
+        if isinstance(self.rank, str):
+            return self.rank == "auto" and n_items > _MOST_FULL and all(reasons.values())
+        for needed, fits in reasons.items():
+            if not fits:
+                raise ValueError(f"rank={self.rank} needs {needed}. Change it, or use rank='full'.")
+        return True
+
+    def _learn_tastes(self, data: Ratings) -> LowRankRatings:
+        typical = OrdinalProbit.from_counts(data.counts, 1.0, 1.0 + LEVEL_VARIANCE)
+        shared = hierarchy.SharedThresholds(typical, float(self.rater_smoothing))
+        batch = data.batch()
+        limits = len(data.item_ids), shared, int(self.max_iter), self.tol, reporter(self.verbose)
+        rank = None if isinstance(self.rank, str) else int(self.rank)
+        fit = LowRankSearch(batch, *limits).fit(rank)
+        if not fit.converged:
+            warn_user(
+                f"Left-out ratings were still predicted better after {self.max_iter} iterations. "
+                "Raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+        return LowRankRatings.of(data, batch, fit)
 
     def _shared(self, data: Ratings, K: FloatArray) -> hierarchy.RaterDistribution:
         """Distribution of the raters' parameters around a typical rater, at the start."""
@@ -245,6 +317,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         """Run EM, and warn where it or the inference did not converge."""
         limits, report = (int(self.max_iter), self.tol), reporter(self.verbose)
         found = hierarchy.learn(start, *limits, n_jobs=self.n_jobs, report=report)
+        found = hierarchy.settled(found, self.n_jobs)
         n_iter = len(found.objectives) - 1
         if not found.converged and n_iter > 0:
             gain = found.objectives[-1][0] - found.objectives[-2][0]
@@ -291,18 +364,29 @@ class CollaborativeOrdinalGP(BaseEstimator):
 
     # ------------------------------------------------------------------------ result
 
-    def _keep(self, result: RatingsModel) -> None:
+    def _keep(self, result: RatingsModel | LowRankRatings) -> None:
         """Set everything that follows from a result, except properties of single raters."""
         self._result = result
         self.categories_, self.classes_ = result.categories, result.classes
         self.items_ = result.items.array()
-        self.mean_, self.covariance_ = result.prior.mean, result.prior.covariance
-        self.objective_path_, self.log_evidence_path_, self.bound_path_ = result.paths
+        for name in ("covariance_", "bound_path_", "loadings_", "own_variance_", "rank_scores_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if isinstance(result, LowRankRatings):
+            self.rank_: int | None = result.rank
+            self.mean_ = result.theta[:, -1]
+            self.loadings_, self.own_variance_ = result.theta[:, :-1], result.own
+            tried = result.ranks.tolist(), result.scores.tolist()
+            self.rank_scores_ = dict(zip(*tried, strict=True))
+            self.objective_path_ = self.log_evidence_path_ = result.paths[0]
+        else:
+            self.rank_ = None
+            self.mean_, self.covariance_ = result.prior.mean, result.prior.covariance
+            self.objective_path_, self.log_evidence_path_, self.bound_path_ = result.paths
         self.converged_, self.n_iter_ = result.converged, result.paths.shape[1] - 1
 
     def _restore(self, result: Any) -> None:
         """Become the fitted estimator of a file."""
-        if not isinstance(result, RatingsModel):
+        if not isinstance(result, RatingsModel | LowRankRatings):
             raise ValueError("the result is not one of many raters")
         self._check_for_levels(len(result.categories))
         self._keep(result)
@@ -477,11 +561,38 @@ class CollaborativeOrdinalGP(BaseEstimator):
         check_is_fitted(self)
         check_whole("n", n, least=0)
         model, place = self._result, self._places([rater])[0]
-        left = np.setdiff1d(np.arange(len(model.items)), model.raters[place].index)
+        left = np.setdiff1d(np.arange(len(model.items)), model.rated(place))
         ids = [model.items.values[i] for i in left]
         score = self.expected_rating([rater] * len(ids), ids)
         best = left[np.argsort(-score, kind="stable")[:n]]
         return model.items.array(best)
+
+    def item_summary(self, coverage: float = 0.9) -> ItemSummary:
+        """Expected rating of each item, by a rater of whom nothing is known.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Probability that each interval of levels should have.
+
+        Returns
+        -------
+        ItemSummary
+            Arrays with the highest expected rating first.
+        """
+        check_is_fitted(self)
+        return summarise_items(self._result, nominal_threshold(coverage))
+
+    def rater_summary(self) -> RaterSummary:
+        """Number, mean and noise of each rater's ratings, and their use of the scale.
+
+        Returns
+        -------
+        RaterSummary
+            Arrays in the order of ``raters_``.
+        """
+        check_is_fitted(self)
+        return summarise_raters(self._result)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted estimator to a file, for :func:`ordinalgp.load`.

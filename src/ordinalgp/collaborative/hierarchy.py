@@ -15,7 +15,7 @@ G is twice the slope of the log evidence in K: EM climbs along it, measured by K
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import islice
 from typing import Annotated, Any, Self
@@ -25,11 +25,22 @@ from joblib import Parallel, delayed, effective_n_jobs
 from scipy.optimize import minimize
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
+from ordinalgp.collaborative.acceleration import Point, extrapolated
+from ordinalgp.collaborative.batch import (
+    Batch,
+    BatchResult,
+    PenalisedFit,
+    RowGaussian,
+    RowProbit,
+    bound,
+    infer_batch,
+    newton_step,
+)
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import NOISE_BOUNDS, Gaussian, OrdinalProbit
-from ordinalgp.core.linalg import Triangle, lower_factor
-from ordinalgp.core.objectives import LowRankMinusMatrix, ep_value
+from ordinalgp.core.linalg import Triangle, lower_factor, mirrored
+from ordinalgp.core.objectives import ep_value
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 from ordinalgp.core.projections import Identity, RowSelection
 from ordinalgp.core.variational_bound import bound_value
@@ -38,9 +49,13 @@ from ordinalgp.runtime.progress import Progress, Report, silent
 
 # Largest number of tasks per iteration; the order of the sums does not depend on n_jobs.
 _MAX_TASKS = 64
+_RATERS_PER_TASK = 100  # at least, so that many matrices are of one size
+_NEWTON_STEPS = 3  # per M-step of all raters at once
 _M_STEP_ITERATIONS = 4  # of L-BFGS-B per M-step; the next E-step moves the cavities anyway
 _NEWTON_STEP_LENGTHS = (1.0, 0.5, 0.25, 0.125)  # tried until the objective rises
 _SITE_TOL = 1e-6  # of the inference for one rater, in posterior standard deviations
+# The same during EM. EP's evidence is stationary in the sites, so that it is right to the square.
+_EM_SITE_TOL = 1e-4
 _SMALLEST_GAIN = 1e-10  # expected gain in log probability that rounding may hide
 
 saved_as("likelihood.gaussian")(Gaussian)
@@ -74,16 +89,43 @@ class SharedThresholds:
         The slope of the first step is that of EP's evidence itself. The paper's expected log
         likelihood has the same fixed points up to EP's error, and needs quadrature.
         """
+        return self._climb(problem.y, found.at, problem.likelihood.theta)
+
+    def _climb(self, y: IntArray, at: Moments, theta: FloatArray) -> OrdinalProbit:
         bounds = self.center.bounds
 
         def loss(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, slope, _ = self._evaluate(problem, found, theta)
+            value, slope, _ = self._evaluate(y, at, theta)
             return -value, -slope
 
-        start = np.clip(problem.likelihood.theta, bounds[:, 0], bounds[:, 1])
+        start = np.clip(theta, bounds[:, 0], bounds[:, 1])
         options = {"maxiter": _M_STEP_ITERATIONS}
         best = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         return self.center.clone_with_theta(best.x)
+
+    def rows(self, likelihoods: Sequence[OrdinalProbit], by: IntArray) -> RowProbit:
+        """The likelihoods of rows whose raters are ``by``."""
+        theta = np.array([each.theta for each in likelihoods])
+        return RowProbit.of(theta, self.center.unit, by)
+
+    def m_steps(
+        self, batch: Batch, found: BatchResult, likelihoods: Sequence[OrdinalProbit]
+    ) -> list[OrdinalProbit]:
+        """The same as :meth:`m_step` for many raters: a few damped Newton steps of all at once."""
+        low, high = self.center.bounds.T
+        theta = np.clip([each.theta for each in likelihoods], low, high)
+        lost = np.full(len(theta), self.strength == 0.0)
+        if self.strength > 0.0:
+            fit = PenalisedFit(batch, found.at, self.center.theta, self.center.unit, self.strength)
+            limits = self.center.bounds, _NEWTON_STEP_LENGTHS, _SMALLEST_GAIN
+            for _ in range(_NEWTON_STEPS):
+                theta, lost = newton_step(fit, theta, *limits)
+        new = [self.center.clone_with_theta(each) for each in theta]
+        for j in np.flatnonzero(lost):
+            own = slice(*batch.begins[j : j + 2])
+            at = Moments(found.at.mean[own], found.at.var[own])
+            new[j] = self._climb(batch.y[own], at, new[j].theta)
+        return new
 
     def single_step(self, problem: Problem, found: Approximation) -> OrdinalProbit:
         """One damped Newton step on the objective of :meth:`m_step`: a few evaluations.
@@ -96,22 +138,22 @@ class SharedThresholds:
             return self.m_step(problem, found)
         lower, upper = self.center.bounds.T
         start = np.clip(problem.likelihood.theta, lower, upper)
-        value, slope, slopes = self._evaluate(problem, found, start)
+        value, slope, slopes = self._evaluate(problem.y, found.at, start)
         step = np.linalg.solve(slopes @ slopes.T + self.strength * np.eye(len(start)), slope)
         if step @ slope <= _SMALLEST_GAIN:
             return self.center.clone_with_theta(start)
         for length in _NEWTON_STEP_LENGTHS:
             theta = np.clip(start + length * step, lower, upper)
-            if self._evaluate(problem, found, theta)[0] > value:
+            if self._evaluate(problem.y, found.at, theta)[0] > value:
                 return self.center.clone_with_theta(theta)
         return self.m_step(problem, found)
 
     def _evaluate(
-        self, problem: Problem, found: Approximation, theta: FloatArray
+        self, y: IntArray, at: Moments, theta: FloatArray
     ) -> tuple[float, FloatArray, FloatArray]:
         """Penalised log probability of one rater's ratings, its slope, and that of each rating."""
         likelihood, off = self.center.clone_with_theta(theta), theta - self.center.theta
-        values, slopes = likelihood.value_and_slope(problem.y, found.at.mean, found.at.var)
+        values, slopes = likelihood.value_and_slope(y, at.mean, at.var)
         value = float(values.sum() - 0.5 * self.strength * (off @ off))
         return value, slopes.sum(axis=1) - self.strength * off, slopes
 
@@ -152,6 +194,19 @@ class SharedNoise:
         return Gaussian(float(np.clip(noise, *NOISE_BOUNDS)))
 
     single_step = m_step  # it is cheap
+
+    def rows(self, likelihoods: Sequence[Gaussian], by: IntArray) -> RowGaussian:
+        """The likelihoods of rows whose raters are ``by``."""
+        return RowGaussian(np.array([each.noise for each in likelihoods])[by])
+
+    def m_steps(
+        self, batch: Batch, found: BatchResult, likelihoods: Sequence[Gaussian]
+    ) -> list[Gaussian]:
+        """The same as :meth:`m_step` for many raters."""
+        squares = batch.sums((batch.y - found.marginal.mean) ** 2 + found.marginal.var)
+        total = self.strength * self.center.noise**2 + squares
+        noise = np.sqrt(total / (self.strength + np.diff(batch.begins)))
+        return [Gaussian(float(each)) for each in np.clip(noise, *NOISE_BOUNDS)]
 
     def log_density(self, likelihood: Gaussian) -> float:
         """strength / 2 (log q - q + 1) for q = center^2 / noise^2."""
@@ -290,18 +345,42 @@ def _group_expectation(
     prior: Prior, raters: Sequence[Rater], shared: RaterDistribution, site_tol: float
 ) -> tuple[ExpectationSums, list[tuple[Sites, Any]]]:
     """Sums over some raters; their sites and next likelihoods."""
-    sums, own = ExpectationSums.zeros(len(prior.mean)), []
-    for rater in raters:
-        problem, found = infer_rater(prior, rater, shared, site_tol)
-        weights = found.posterior.weights
-        slope = LowRankMinusMatrix.of(found.posterior.upper_inverse(), weights).full()
-        sums.weights[rater.items] += weights
-        sums.slope[np.ix_(rater.items, rater.items)] += slope
-        sums.value += ep_value(problem, found)
-        sums.bound += bound_value(problem, found)
-        sums.n_failed += not found.converged
-        own.append((found.sites, shared.m_step(problem, found)))
-    return sums, own
+    batch = Batch.of([rater.index for rater in raters], [rater.y for rater in raters])
+    own: list[Any] = [rater.likelihood for rater in raters]
+    rows, begins = shared.rows(own, batch.by), batch.begins
+    start = None
+    if raters[0].sites is not None:
+        sites = [rater.sites or Sites.flat(len(rater.index)) for rater in raters]
+        tau, nu = (np.concatenate([getattr(each, k) for each in sites]) for k in ("tau", "nu"))
+        start = Sites(tau, nu)
+    found = infer_batch(prior.mean, prior.covariance, batch, rows, start, site_tol)
+    sums = ExpectationSums.zeros(len(prior.mean))
+    values, bounds = found.value, bound(batch, rows, found, prior.mean)
+    parts = [slice(*begins[j : j + 2]) for j in range(len(raters))]
+    result = [Sites(found.sites.tau[part], found.sites.nu[part]) for part in parts]
+    own = [*shared.m_steps(batch, found, own)]
+    sums.weights += np.bincount(batch.index, found.weights, len(prior.mean))
+    sums.slope += found.slope
+    for j in np.flatnonzero(~found.converged).tolist():  # by sweeps that take more care
+        part, rater = parts[j], replace(raters[j], sites=result[j])
+        _replace(sums, (batch.index[part], found.weights[part], found.inverses[j]), -1.0)
+        problem, again = infer_rater(prior, rater, shared, site_tol)
+        weights, R = again.posterior.weights, again.posterior.upper_inverse()
+        _replace(sums, (rater.items, weights, mirrored(R)), 1.0)
+        values[j], bounds[j] = ep_value(problem, again), bound_value(problem, again)
+        sums.n_failed += not again.converged
+        result[j], own[j] = again.sites, shared.m_step(problem, again)
+    sums.value, sums.bound = float(values.sum()), float(bounds.sum())
+    return sums, list(zip(result, own, strict=True))
+
+
+def _replace(
+    sums: ExpectationSums, part: tuple[IntArray, FloatArray, FloatArray], sign: float
+) -> None:
+    """Add or take off one rater's part: its items, weights, and R."""
+    items, weights, R = part
+    np.add.at(sums.weights, items, sign * weights)
+    np.add.at(sums.slope, np.ix_(items, items), 0.5 * sign * (np.outer(weights, weights) - R))
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,6 +416,15 @@ class EMState:
         return replace(self, prior=prior, raters=raters, shared=shared)
 
 
+def _groups(sizes: IntArray) -> list[IntArray]:
+    """Raters by size in groups of about equal cost, the largest first; none for no raters."""
+    order = np.argsort(-sizes, kind="stable")
+    cost = np.cumsum((sizes**2.0 * (sizes + 50.0) + 5e3)[order])
+    n = int(np.clip(len(sizes) // _RATERS_PER_TASK, 1, _MAX_TASKS))
+    cuts = np.searchsorted(cost, cost[-1] * np.arange(1, n) / n)
+    return [group for group in np.split(order, cuts) if len(group)]
+
+
 def expectation(
     now: EMState, site_tol: float, parallel: Parallel
 ) -> tuple[ExpectationSums, list[Rater], list[Any]]:
@@ -345,8 +433,7 @@ def expectation(
     Only as many groups as there are workers run at a time, so that few (m, m) sums are in memory.
     """
     prior, raters, shared = now.prior, now.raters, now.shared
-    order = np.argsort([-len(rater.index) for rater in raters], kind="stable")
-    groups = [order[place::_MAX_TASKS] for place in range(min(_MAX_TASKS, len(raters)))]
+    groups = _groups(np.array([len(rater.index) for rater in raters]))
     sums, found = ExpectationSums.zeros(len(prior.mean)), dict[int, tuple[Sites, Any]]()
     todo, width = iter(groups), effective_n_jobs(parallel.n_jobs)
     while wave := list(islice(todo, width)):
@@ -361,38 +448,114 @@ def expectation(
     return sums, updated, [found[j][1] for j in range(len(raters))]
 
 
+@dataclass(eq=False)
+class _Climb:
+    """A run of EM: E-steps, and the states that they accept."""
+
+    site_tol: float
+    parallel: Parallel
+    best: EMState | None = None
+    sums: ExpectationSums | None = None
+    own: list[Any] = field(default_factory=list)
+
+    def visit(self, now: EMState) -> float:
+        """E-step; the gain over the best state, which this one becomes unless it is negative."""
+        sums, updated, own = expectation(now, self.site_tol, self.parallel)
+        now = now.after_e_step(sums, updated)
+        gain = np.inf
+        if self.best is not None:
+            gain = now.objectives[-1][0] - self.best.objectives[-1][0]
+        if not gain < 0.0:
+            self.best, self.sums, self.own = now, sums, own
+        return float(gain)
+
+    def after(self) -> EMState:
+        """The state after an M-step at the best one."""
+        assert self.best is not None
+        assert self.sums is not None
+        return self.best.after_m_step(self.sums, self.own)
+
+
 def learn(
-    now: EMState,
+    start: EMState,
     max_iter: int,
     tol: float,
     *,
-    site_tol: float = _SITE_TOL,
+    site_tol: float = _EM_SITE_TOL,
     n_jobs: int | None = None,
     report: Report = silent,
+    extrapolate: bool = True,
 ) -> EMState:
     """Alternate E- and M-steps until the objective gains less than ``tol`` per rating.
 
     The objective is the summed log evidence plus the log densities of the prior and of the
-    raters' own parameters. Iteration 0 is the start.
+    raters' own parameters. Iteration 0 is the start. After every two iterations the third E-step
+    is made further ahead, and again where EM itself leads if that lowers the objective.
     """
-    enough = tol * sum(len(rater.index) for rater in now.raters)
-    begin, iteration, best = time.perf_counter(), 0, None
+    enough = tol * sum(len(rater.index) for rater in start.raters)
+    begin = time.perf_counter()
     with Parallel(n_jobs=n_jobs) as parallel:
+        climb = _Climb(site_tol, parallel)
+        gain, iteration, trail, now = climb.visit(start), 0, list[EMState](), start
+        waiting = pause = 0
         while True:
-            sums, updated, own = expectation(now, site_tol, parallel)
-            now = now.after_e_step(sums, updated)
-            value = now.objectives[-1][0]
-            gain = value - best.objectives[-1][0] if best else np.inf
+            best = climb.best
+            assert best is not None
             done = bool(gain < 0.0 or gain <= enough or iteration >= max_iter)
             seconds = time.perf_counter() - begin
-            report(Progress("em", iteration, max_iter, float(value), seconds, done=done))
-            if best and gain < 0.0:  # EP is not exact: a step that lowers the objective is undone
-                return replace(best, converged=bool(-gain <= enough))
-            best = replace(now, converged=bool(gain <= enough))
-            if done:
-                return best
-            now = now.after_m_step(sums, own)
-            iteration += 1
+            value = float(best.objectives[-1][0])
+            report(Progress("em", iteration, max_iter, value, seconds, done=done))
+            if done:  # EP is not exact: a step that lowers the objective is undone
+                return replace(best, converged=bool(abs(gain) <= enough))
+            trail = [*trail[-1:], best]
+            now = climb.after()
+            ready = extrapolate and len(trail) == 2 and waiting == 0
+            ahead = _ahead(trail[0], best, now) if ready else None
+            iteration, waiting = iteration + 1, max(0, waiting - 1)
+            if ahead is not None:
+                trail = []
+                gain = climb.visit(ahead)
+                if gain > enough:
+                    continue
+                # Ahead it is lower: go where EM leads, and try again later each time.
+                waiting = pause = 2 * pause + 2
+            gain = climb.visit(now)
+
+
+def _ahead(x0: EMState, x1: EMState, x2: EMState) -> EMState | None:
+    """A state further ahead than three successive ones; None if there is none."""
+    hyper = x2.hyperprior
+    if hyper is None:
+        return None
+    rated = np.unique(np.concatenate([rater.index for rater in x2.raters]))
+    share = hyper.for_covariance / (hyper.for_covariance + len(x2.raters))
+    floor = share * hyper.base.covariance if share > 0 else None
+    found = extrapolated(_point(x0), _point(x1), _point(x2), rated, floor)
+    if found is None:
+        return None
+    own = zip(x2.raters, found.raters, strict=True)
+    lower, upper = x2.shared.center.bounds.T
+    raters = [
+        replace(rater, likelihood=rater.likelihood.clone_with_theta(np.clip(theta, lower, upper)))
+        for rater, theta in own
+    ]
+    covariance = 0.5 * (found.covariance + found.covariance.T)
+    center: Any = x2.shared.center
+    shared = replace(x2.shared, center=center.clone_with_theta(np.clip(found.center, lower, upper)))
+    return replace(x2, prior=Prior(found.mean, covariance), raters=raters, shared=shared)
+
+
+def _point(state: EMState) -> Point:
+    """The parameters of a state."""
+    raters = np.array([rater.likelihood.theta for rater in state.raters])
+    return Point(state.prior.mean, state.prior.covariance, raters, state.shared.center.theta)
+
+
+def settled(now: EMState, n_jobs: int | None = None) -> EMState:
+    """The state with sites as precise as those of a single rater."""
+    with Parallel(n_jobs=n_jobs) as parallel:
+        sums, raters, _ = expectation(now, _SITE_TOL, parallel)
+    return replace(now, raters=raters, n_failed=sums.n_failed)
 
 
 def fit_rater(

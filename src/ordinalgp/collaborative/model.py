@@ -149,6 +149,20 @@ class RatingsModel(CommonParts):
         codes = y if self.ordinal else np.searchsorted(self.values, y)
         return count_levels(codes.astype(np.intp), None, len(self.categories))
 
+    def rated(self, rater: int) -> IntArray:
+        """Items that a rater has rated."""
+        return self.raters[rater].index
+
+    def given(self, rater: int) -> FloatArray:
+        """A rater's ratings as numbers."""
+        y = self.raters[rater].y
+        return self.values[y] if self.ordinal else np.asarray(y, dtype=float)
+
+    @property
+    def average(self) -> FloatArray:
+        """Mean latent value of each item."""
+        return self.prior.mean
+
     def link(self, rater: int) -> OrdinalProbit:
         """Map from a rater's latent values to levels; a Gaussian rater takes the nearest level."""
         own = self.raters[rater].likelihood

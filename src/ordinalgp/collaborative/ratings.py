@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Plain, Tagged
+from ordinalgp.collaborative.batch import Batch
 from ordinalgp.imputation import MeanImputer
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.labels import Levels, class_positions, encode_levels
@@ -168,6 +169,13 @@ class Ratings:
             covariance = KernelCovariance(features, clone(kernel))
         # Without features, new items have no ratings by these raters to be compared by.
         return None if given is None else covariance, covariance.matrix()
+
+    def batch(self) -> Batch:
+        """Ratings rater by rater."""
+        order = np.argsort(self.by, kind="stable")
+        ends = np.cumsum(np.bincount(self.by, minlength=len(self.rater_ids)))[:-1]
+        index, codes = np.split(self.index[order], ends), np.split(self.codes[order], ends)
+        return Batch.of(index, codes)
 
     def table(self) -> FloatArray:
         """Ratings as a table, items x raters, with means of repeated ones and NaN for gaps."""

@@ -27,6 +27,7 @@ from ordinalgp.core.problem import Approximation, Problem
 
 # Hyperparameters of a kernel up to which their changes are computed; each takes a kernel matrix.
 MOST_OF_KERNEL = 40
+_MOST_OF_LIKELIHOOD = 40
 _STEP = 1e-5  # of finite differences
 
 
@@ -35,14 +36,14 @@ def evidence_curvature(
 ) -> FloatArray | None:
     """Minus the second derivatives in [kernel.theta, likelihood.theta], nearly, (p, p).
 
-    None where the kernel has very many hyperparameters.
+    None where there are very many hyperparameters.
     """
-    if n_free(kernel) > MOST_OF_KERNEL:
+    if n_free(kernel) > MOST_OF_KERNEL or len(problem.likelihood.theta) > _MOST_OF_LIKELIHOOD:
         return None
     A, counts, tau = problem.projection, problem.counts, found.sites.tau
     posterior, w = found.posterior, found.posterior.weights
     spread = 1.0 + tau * found.at.var
-    D = problem.theta_derivatives(found).d1 * spread
+    D = np.asarray(problem.theta_derivatives(found).d1) * spread
     kept, moved = posterior.carry(A.adjoint((counts * D).T))
     own = np.einsum("pm,m,qm->pq", D, counts * found.at.var / spread, D)
     of_likelihood = _information(problem, found) + own - (counts * D) @ A.apply(moved)

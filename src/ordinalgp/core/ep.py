@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ordinalgp._typing import FloatArray
+from ordinalgp._typing import BoolArray, FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
 from ordinalgp.core.linalg import solve_definite
 from ordinalgp.core.posterior import Response
@@ -45,7 +45,7 @@ def cavities(marginal: Moments, sites: Sites, copies: FloatArray | float = 1.0) 
 
     EP takes out one whole copy also of an observation that counts less than once: only then is
     its evidence stationary in the sites and the gradient exact. There may be no cavity then, see
-    `has_all_cavities`. ``copies`` takes out another
+    `lacks_cavity`. ``copies`` takes out another
     number, such as all there is, to predict what was left out.
     """
     tau, nu = copies * sites.tau, copies * sites.nu
@@ -54,18 +54,15 @@ def cavities(marginal: Moments, sites: Sites, copies: FloatArray | float = 1.0) 
     return Moments(marginal.mean + var * (tau * marginal.mean - nu), var)
 
 
-def has_all_cavities(problem: Problem, found: Approximation) -> bool:
-    """Whether each observation that counts less than once leaves a cavity of positive variance.
+def lacks_cavity(counts: FloatArray, marginal: Moments, sites: Sites) -> BoolArray:
+    """Whether each observation counts less than once and leaves no cavity of positive variance.
 
     The posterior has only part of its site. Without the whole site a negative precision may be
     left, in place of which `cavities` has a very large variance. The evidence is not stationary
     there, and its gradient is wrong, by less than matters where the weight is negligible.
     """
-    if not problem.has_parts:
-        return True
-    part = (problem.counts < 1.0) & (problem.counts > _NEGLIGIBLE)
-    removed = found.sites.tau[part] * found.marginal.var[part]
-    return bool(np.all(1.0 - removed > 1.0 / _LARGEST_CAVITY))
+    part = (counts < 1.0) & (counts > _NEGLIGIBLE)
+    return np.asarray(part & (1.0 - sites.tau * marginal.var <= 1.0 / _LARGEST_CAVITY))
 
 
 def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray | None) -> float:
@@ -239,9 +236,8 @@ def propagate(
         past = past.after(found.marginal, found.sites, target) if steady else _Past()
         last = found.change
         sites = past.extrapolated() or found.sites.towards(target, step)
-    if has_all_cavities(problem, found):
-        return found
-    return replace(found, converged=False, has_cavities=False)
+    without = problem.has_parts and lacks_cavity(problem.counts, found.marginal, found.sites).any()
+    return replace(found, converged=False, has_cavities=False) if without else found
 
 
 def _respond(

@@ -17,6 +17,7 @@ from ordinalgp.kernels import (
     Exponential,
     Independent,
     PerColumn,
+    Projected,
 )
 
 # Names in the order of theta. Not of subclasses, which may have others.
@@ -33,7 +34,7 @@ NAMES: dict[type, tuple[str, ...]] = {
     Exponential: ("length_scale",),
     Independent: (),
 }
-_OPERATORS = (sk.Sum, sk.Product)
+_OPERATORS, _WRAPPERS = (sk.Sum, sk.Product), (PerColumn, Projected)
 
 
 def free_parameters(kernel: Any) -> list[bool]:
@@ -49,7 +50,7 @@ def n_free(kernel: Any) -> int:
     """Length of ``kernel.theta``."""
     if type(kernel) in _OPERATORS:
         return n_free(kernel.k1) + n_free(kernel.k2)
-    if type(kernel) is PerColumn:
+    if type(kernel) in _WRAPPERS:
         return n_free(kernel.kernel)
     names = NAMES.get(type(kernel))
     if names is None:
@@ -62,7 +63,7 @@ def theta_of(kernel: Any) -> FloatArray:
     """``kernel.theta``: logarithms of the free hyperparameters."""
     if type(kernel) in _OPERATORS:
         return np.concatenate([theta_of(kernel.k1), theta_of(kernel.k2)])
-    if type(kernel) is PerColumn:
+    if type(kernel) in _WRAPPERS:
         return theta_of(kernel.kernel)
     names = NAMES.get(type(kernel))
     if names is None:
@@ -78,7 +79,7 @@ def kernel_at(kernel: Any, theta: FloatArray) -> Any:
     if kind in _OPERATORS:
         n = n_free(kernel.k1)
         return _with(kernel, k1=kernel_at(kernel.k1, theta[:n]), k2=kernel_at(kernel.k2, theta[n:]))
-    if kind is PerColumn:
+    if kind in _WRAPPERS:
         return _with(kernel, kernel=kernel_at(kernel.kernel, theta))
     if kind not in NAMES:
         return kernel.clone_with_theta(theta)

@@ -60,6 +60,10 @@ class HyperPrior:
     amplitudes : pair of floats (mean, sd), default=None
         Mean and standard deviation of the logarithm of every ``ConstantKernel`` in the kernel.
         Its ``constant_value`` is a variance.
+    gaps : float or None, default=None
+        Standard deviation of the log gaps between neighbouring thresholds around their mean, which
+        is free. A small one draws the levels between the lowest and the highest towards equal
+        widths. It needs a likelihood with free thresholds, as ``OrdinalGPClassifier`` has.
 
     Examples
     --------
@@ -77,13 +81,14 @@ class HyperPrior:
     length_scales: Annotated[float, Axes("", *POSITIVE)] | None = 0.5
     noise: tuple[float, float] | None = None
     amplitudes: tuple[float, float] | None = None
+    gaps: Annotated[float, Axes("", *POSITIVE)] | None = None
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if self.length_scales is not None and not 0 < self.length_scales < np.inf:
-            raise ValueError(
-                f"length_scales must be a positive number or None, but is {self.length_scales!r}."
-            )
+        for name in ("length_scales", "gaps"):
+            given = getattr(self, name)
+            if given is not None and not 0 < given < np.inf:
+                raise ValueError(f"{name} must be a positive number or None, but is {given!r}.")
         for name in ("noise", "amplitudes"):
             given = getattr(self, name)
             pair = given is None or (np.shape(given) == (2,) and all(map(isfinite, given)))
@@ -137,6 +142,8 @@ class HyperPrior:
                     yield place, None, 2 * self.length_scales
         if self.noise is not None:
             yield from self._noise_part(likelihood, start)
+        if self.gaps is not None:
+            yield from self._gaps_part(likelihood, start)
 
     def _noise_part(self, likelihood: Any, start: int) -> Iterator[tuple[slice, float, float]]:
         assert self.noise is not None
@@ -149,3 +156,14 @@ class HyperPrior:
             place = start + likelihood.noise_place
             mean, sd = self.noise
             yield slice(place, place + 1), mean + float(np.log(likelihood.noise_unit)), sd
+
+    def _gaps_part(self, likelihood: Any, start: int) -> Iterator[tuple[slice, None, float]]:
+        assert self.gaps is not None
+        if not hasattr(likelihood, "gaps_place"):
+            raise TypeError(
+                "A prior on gaps needs a likelihood with gaps_place, the place of the log gaps in "
+                f"its theta, but {type(likelihood).__name__} has none. Use gaps=None."
+            )
+        place = likelihood.gaps_place
+        if place.stop - place.start > 1:
+            yield slice(start + place.start, start + place.stop), None, self.gaps

@@ -18,7 +18,7 @@ from ordinalgp.core.kernel_matrix import block_rows, isotropic, kernel_matrix
 from ordinalgp.core.kernel_tiles import LEAVES, Leaf, Tiles, columns, tiles
 from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import UpperTriangle, Upstream
-from ordinalgp.kernels import PerColumn
+from ordinalgp.kernels import PerColumn, Projected
 
 __all__ = ["contract", "kernel_slope"]
 
@@ -160,6 +160,11 @@ def _per_column(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray
     if (pairs := tiles(kernel, X)) is not None:
         return _meet_tiles(pairs, UpperTriangle(upstream))
     return contract.dispatch(object)(kernel, X, upstream, K)
+
+
+@_rule(Projected)
+def _projected(kernel: Any, X: Any, upstream: FloatArray, K: Any) -> FloatArray:
+    return contract(kernel.kernel, kernel.combinations(X), upstream, K)
 
 
 @_rule(sk.Sum)

@@ -18,7 +18,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.hyperparameters import free_parameters, n_free
-from ordinalgp.kernels import Additive, ARDLinear, Exponential, PerColumn
+from ordinalgp.kernels import Additive, ARDLinear, Exponential, PerColumn, Projected
 from ordinalgp.kernels.per_column import per_feature
 
 At = tuple[slice, slice]  # some rows of the left, some of the right
@@ -583,6 +583,9 @@ def tiles(kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) ->
     ``groups`` is the column of each feature, where features of a column share their length scale.
     """
     kind = type(kernel)
+    if kind is Projected:
+        left, right = kernel.combinations(X), None if Y is None else kernel.combinations(Y)
+        return tiles(kernel.kernel, left, right) if groups is None else None
     if kind is PerColumn:
         return (
             tiles(kernel.kernel, X, Y, kernel.columns(np.shape(X)[1])) if groups is None else None

@@ -22,6 +22,7 @@ NOISE_BOUNDS = (1e-3, 1e3)
 THRESHOLD_BOUNDS = (-1e3, 1e3)
 GAP_BOUNDS = (1e-6, 1e3)
 _NARROW_GAP = 1e-4  # in units of the noise
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def expected_log(
     ys, flat = np.tile(y, order), u.ravel()
     likelihood = likelihood.of_rows(np.tile(np.arange(len(y)), order))
     point = likelihood.log_expectation(ys, flat, np.zeros_like(flat))
-    theta = likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value
+    theta = np.asarray(likelihood.theta_derivatives(ys, flat, np.zeros_like(flat)).value)
     weights = np.exp(log_weights)
     d1, d2 = point.d1.reshape(u.shape), point.d2.reshape(u.shape)
     # The slope of the rule itself; E[d2]/2 is its limit where the spread vanishes.
@@ -173,6 +174,11 @@ class Thresholds(Likelihood):
     def noise_unit(self) -> float:
         """The noise whose standard deviation is that of the latent function at the start."""
         return self.unit / self.noise_sd
+
+    @property
+    def gaps_place(self) -> slice:
+        """Place of the log gaps in theta."""
+        return slice(2, 2 + len(self.gaps))
 
     @classmethod
     def from_counts(cls, counts: FloatArray, noise: float = 1.0, latent_var: float = 1.0) -> Self:
@@ -255,13 +261,16 @@ class Thresholds(Likelihood):
         return out
 
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
-        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_."""
+        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_.
+
+        The smallest normal number stands for what underflows: no level is impossible.
+        """
         r, m = self.n_levels, len(mean)
         levels = np.tile(np.arange(r), m)
         log_p = self.log_expectation(levels, np.repeat(mean, r), np.repeat(var, r)).value
         log_p = log_p.reshape(m, r)
         p: FloatArray = np.exp(log_p - log_p.max(axis=1, keepdims=True))
-        return p / p.sum(axis=1, keepdims=True)
+        return np.maximum(p / p.sum(axis=1, keepdims=True), _TINY)
 
     def variance_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
@@ -272,7 +281,7 @@ class Thresholds(Likelihood):
         return variance_slopes(at, fourth_derivative(self, y, mean, var, h))
 
 
-class _SmoothedProbit(Smoothed):
+class SmoothedProbit(Smoothed):
     """What an ordinal probit smooths to; sweeps of EP need no third derivative."""
 
     cut: Interval
@@ -299,12 +308,12 @@ class _SmoothedProbit(Smoothed):
 class _ProbitThetaDerivatives(ThetaDerivatives):
     """Derivatives in theta; EP needs only those of the value."""
 
-    def __init__(self, link: "OrdinalProbit", y: IntArray, at: _SmoothedProbit) -> None:
+    def __init__(self, link: "OrdinalProbit", y: IntArray, at: SmoothedProbit) -> None:
         vars(self).update(link=link, y=y, at=at)
 
     link: "OrdinalProbit"
     y: IntArray
-    at: _SmoothedProbit
+    at: SmoothedProbit
 
     @cached_property
     def value(self) -> FloatArray:
@@ -354,14 +363,14 @@ class OrdinalProbit(Thresholds):
 
     def _smoothed(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
-    ) -> _SmoothedProbit:
-        if isinstance(known, _SmoothedProbit):
+    ) -> SmoothedProbit:
+        if isinstance(known, SmoothedProbit):
             return known
         s = np.sqrt(var + self.noise**2)
         edges = self._levels.take(y, axis=1)  # and widths
         edges[:2] -= mean
         edges /= s
-        return _SmoothedProbit(cut_normal(*edges), s)
+        return SmoothedProbit(cut_normal(*edges), s)
 
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
         """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_.
@@ -377,7 +386,7 @@ class OrdinalProbit(Thresholds):
         right = z[:-1] + z[1:] > 0
         p[1:-1] = np.where(right, above[:-1] - above[1:], below[1:] - below[:-1])
         p /= p.sum(axis=0)
-        return np.ascontiguousarray(p.T)
+        return np.ascontiguousarray(np.maximum(p, _TINY).T)
 
     def value_and_slope(
         self, y: IntArray, mean: FloatArray, var: FloatArray

@@ -47,18 +47,21 @@ def lift(A: Projection, G: FloatArray) -> FloatArray:
 
 def squared_lengths(A: Projection, H: FloatArray) -> FloatArray:
     """diag(A H'H A'), the variances of u for the covariance H'H of f, (M,)."""
-    places = A.places if isinstance(A, SparseProjection) else None
     if isinstance(A, Basis) and is_lower(H):
         half = multiply_lower(H, A.matrix.T)
         return np.einsum("km,km->m", half, half)
-    if places is None:
-        half = A.apply(H.T)
-        return np.einsum("mk,mk->m", half, half)
-    flat, products = places
-    terms = np.take((H.T @ H).ravel(), flat).reshape(products.shape)
-    terms *= products
-    found: FloatArray = terms.sum(axis=1)
-    close = np.flatnonzero(found < _CANCELLED * np.abs(terms).sum(axis=1))
+    if isinstance(A, Differences):
+        found, terms = A.variances(H.T @ H)
+    else:
+        places = A.places if isinstance(A, SparseProjection) else None
+        if places is None:
+            half = A.apply(H.T)
+            return np.einsum("mk,mk->m", half, half)
+        flat, products = places
+        parts = np.take((H.T @ H).ravel(), flat).reshape(products.shape)
+        parts *= products
+        found, terms = parts.sum(axis=1), np.abs(parts).sum(axis=1)
+    close = np.flatnonzero(found < _CANCELLED * terms)
     if len(close):
         half = np.asarray(A.matrix[close] @ H.T)  # type: ignore[attr-defined]
         found[close] = np.einsum("mk,mk->m", half, half)
@@ -228,3 +231,55 @@ class Differences(SparseProjection):
         signs = np.tile([1.0, -1.0], m)
         matrix = sparse.csr_array((signs, columns, np.arange(0, 2 * m + 1, 2)), shape=(m, n))
         super().__init__(matrix)
+
+    @cached_property
+    def sides(self) -> tuple[IntArray, IntArray]:
+        """Left and right items, (M,) each."""
+        left, right = self.matrix.indices.astype(np.intp).reshape(-1, 2).T
+        return np.ascontiguousarray(left), np.ascontiguousarray(right)
+
+    def apply(self, f: FloatArray) -> FloatArray:
+        """Differences of rows of f."""
+        left, right = self.sides
+        return np.asarray(f[left] - f[right])
+
+    def adjoint(self, u: FloatArray) -> FloatArray:
+        """Add to the left item, take from the right one."""
+        if u.ndim > 1:
+            return super().adjoint(u)
+        (left, right), n = self.sides, self.shape[1]
+        return np.asarray(np.bincount(left, u, n) - np.bincount(right, u, n))
+
+    def scatter(self, tau: FloatArray) -> FloatArray:
+        """Sum the weights of each pair, then make the Laplacian of the graph with these."""
+        n = self.shape[1]
+        total = np.bincount(self._cells, tau, n * n).astype(float, copy=False).reshape(n, n)
+        total = total + total.T
+        degree = total.sum(axis=1)
+        np.negative(total, out=total)
+        total.flat[:: n + 1] += degree
+        return total
+
+    @cached_property
+    def _cells(self) -> IntArray:
+        """Place of each pair in the N x N matrix written row after row."""
+        left, right = self.sides
+        return left * self.shape[1] + right
+
+    def variances(self, C: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """diag(A C A'), and the sum of the absolute values of its terms."""
+        (left, right), own = self.sides, np.diagonal(C)
+        both, shared = own[left] + own[right], 2.0 * np.take(C.ravel(), self._cells)
+        return both - shared, both + np.abs(shared)
+
+    @cached_property
+    def distinct(self) -> tuple[Projection, IntArray | None]:
+        """Comparisons of the same left with the same right item share one projection."""
+        cells, first, where = np.unique(self._cells, return_index=True, return_inverse=True)
+        if len(cells) == len(self._cells):
+            return self, None
+        order = np.argsort(first)  # of first appearance
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        (left, right), first = self.sides, first[order]
+        return Differences(left[first], right[first], self.shape[1]), place[where.ravel()]

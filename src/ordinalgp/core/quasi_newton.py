@@ -84,12 +84,12 @@ def minimise(
 ) -> Minimum:
     """Minimise by BFGS steps from ``x``, where the value and gradient are ``first``.
 
-    ``known`` approximates the second derivatives there, and ``curvature`` tells those where the
-    objective was evaluated last, or None. The search ends where a step brings, or promises, a
-    smaller relative ``gain``.
+    ``known`` approximates the second derivatives there, positive definite, and ``curvature`` tells
+    those where the objective was evaluated last, or None. The search ends where a step brings, or
+    promises, a smaller relative ``gain``.
     """
     (lower, upper), (value, gradient) = bounds.T, first
-    model = _Model(curvature, x, definite(known))
+    model = _Model(curvature, x, known)
     for _ in range(steps):
         B = model.matrix
         room = np.maximum(lower - x, -_LONGEST), np.minimum(upper - x, _LONGEST)

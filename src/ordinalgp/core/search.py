@@ -25,7 +25,14 @@ from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
-from ordinalgp.core.quasi_newton import FIRST_PRECISION, End, Value, minimise
+from ordinalgp.core.quasi_newton import (
+    FIRST_PRECISION,
+    Curvature,
+    End,
+    Value,
+    definite,
+    minimise,
+)
 from ordinalgp.core.trail import Trail
 from ordinalgp.core.variational_bound import ep_bound
 from ordinalgp.runtime.progress import Progress, Report, silent
@@ -45,6 +52,8 @@ _FAILURES = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 # by 1e-5 leave it off by 1e-10, but its slopes by 1e-5. The final inference uses the user's
 # tolerance, and so does the bound, which is not stationary.
 FINEST = 1e-5
+# Where the curvature is well known at the start, the promise of the next step can be believed.
+_STEPS_BY_METRIC, _GAIN_BY_METRIC = 100, 1e-9
 # Nats per observation by which Laplace's evidence may exceed EP's at its maximum. Above, the
 # maximum is false: at small noise the mode lies where the likelihood is flat, and the curvature
 # there misses how soon it ends. docs/results.md names the data that chose the number.
@@ -270,7 +279,8 @@ class Limits:
     """relative, below which the search ends: 1e-6 in a log evidence of 100, far below any
     difference that matters between models"""
     curvature: FloatArray | None = None
-    """minus the second derivatives at the start, where the task itself does not know them"""
+    """minus the second derivatives at the start, nearly, where they are known better than the task
+    knows them; positive definite"""
 
 
 USUAL_LIMITS = Limits()
@@ -306,11 +316,6 @@ class _Ascent:
         """Like a call, with slopes that are right to a precision."""
         self.precision = max(precision, FINEST)
         return self(theta)
-
-    def begin(self, theta: FloatArray) -> tuple[Value, FloatArray | None]:
-        """A first call, and the curvature there, if it is known."""
-        first = self.precisely(theta, FIRST_PRECISION)
-        return first, self.curvature()
 
     def curvature(self) -> FloatArray | None:
         """Minus the second derivatives at the last evaluation, nearly, if they are known."""
@@ -369,9 +374,10 @@ def _climb(
     optimizer: Optimizer,
     limits: Limits,
     report: Report = silent,
+    start: Any = None,
 ) -> SearchResult:
-    """Search from one start."""
-    ascent = _Ascent(task, report)
+    """Search from one place; inference there begins with ``start``."""
+    ascent = _Ascent(task, report, start=start)
     bounds = task.bounds
     theta = np.clip(theta, bounds[:, 0], bounds[:, 1])
     if callable(optimizer):
@@ -406,12 +412,15 @@ def _quasi_newton(
 
 def _run(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, limits: Limits) -> tuple[str, End]:
     """One search, by the curvatures at its start or, where these are unknown, without."""
-    first, known = ascent.begin(theta)
-    known = limits.curvature if known is None else known
+    first = ascent.precisely(theta, FIRST_PRECISION)
+    told = limits.curvature
+    ask: Curvature = ascent.curvature if told is None else lambda: None
+    own = ask()
+    known = told if own is None else definite(own)
     if known is None:
         return _lbfgs(ascent, theta, first, bounds, limits)
     ends: Any = {"steps": limits.steps, "gain": limits.gain}
-    found = minimise(ascent.precisely, theta, first, known, ascent.curvature, bounds, **ends)
+    found = minimise(ascent.precisely, theta, first, known, ask, bounds, **ends)
     ascent.end_curvature = found.curvature
     return found.message, found.end
 
@@ -437,6 +446,14 @@ def _lbfgs(
     result = minimize(scaled, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     ends: dict[int, End] = {0: "top", 1: "steps"}
     return str(result.message), ends.get(result.status, "line search")
+
+
+def climb_by_metric(
+    task: Trainable, metric: FloatArray, start: Any, report: Report = silent
+) -> SearchResult:
+    """Search from the task's own hyperparameters, where nearly the curvature is ``metric``."""
+    limits = Limits(_STEPS_BY_METRIC, _GAIN_BY_METRIC, metric)
+    return _climb(task, task.theta, "fmin_l_bfgs_b", limits, report, start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -468,14 +485,20 @@ class Search:
         return max(found, key=lambda result: result.value)
 
     def search_evidence(
-        self, task: Task, starts: Sequence[FloatArray], limits: Limits = USUAL_LIMITS
+        self,
+        task: Task,
+        starts: Sequence[FloatArray],
+        limits: Limits = USUAL_LIMITS,
+        first: SearchResult | None = None,
     ) -> tuple[Task, SearchResult]:
         """Search, and do so again with more noise while Laplace's maximum is false.
+
+        ``first`` is the result of a first search that was made elsewhere.
 
         EP's evidence tells, see ``LAPLACE_EXCESS``. The task that is returned has the bounds of
         noise of the last search.
         """
-        found = self.search(task, starts, limits)
+        found = self.search(task, starts, limits) if first is None else first
         checked = _is_checked(task) and np.isfinite(found.value)
         while checked and _is_false(task, found):
             task = _with_more_noise(task, found.theta)

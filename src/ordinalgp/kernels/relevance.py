@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.kernels import Additive, ARDLinear, Exponential, PerColumn
+from ordinalgp.kernels import Additive, ARDLinear, Exponential, PerColumn, Projected
 
 
 def ard_weights(kernel: Any) -> FloatArray | None:
@@ -17,6 +17,8 @@ def ard_weights(kernel: Any) -> FloatArray | None:
     kernel the first part with length scales of its own counts. Features of a column (``PerColumn``)
     have the column's weight each.
     """
+    if isinstance(kernel, Projected):
+        return None  # its length scales are those of combinations
     if isinstance(kernel, PerColumn):
         weights = ard_weights(kernel.kernel)
         return None if weights is None else weights[kernel.columns()]

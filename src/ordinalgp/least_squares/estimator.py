@@ -57,7 +57,8 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         flat. If the kernel has one length scale per feature, use
         :class:`ordinalgp.hyperpriors.HyperPrior`.
     noise_bounds : pair of floats, default=None
-        Range that the search may visit for ``noise_``, in ranks. None is (0.01, 1000).
+        Range that the search may visit for ``noise_``, in ranks. None is (0.289, 1000): the
+        lower end is 1/sqrt(12), see the notes.
     optimizer : {"fmin_l_bfgs_b"}, callable or None, default="fmin_l_bfgs_b"
         Search for the hyperparameters; None keeps the kernel as given. A callable is called
         like scikit-learn's: ``optimizer(obj_func, initial_theta, bounds)``.

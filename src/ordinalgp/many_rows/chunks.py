@@ -56,8 +56,14 @@ class ArrayRows:
             yield self.rows.take(slice(i, i + self.chunk_rows))
 
     def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
-        """Up to ``size`` rows, drawn without replacement."""
-        return self.rows.take(draw(self.n_rows, size, rng))
+        """Up to ``size`` rows of positive weight, drawn without replacement."""
+        used = np.flatnonzero(self.rows.counts > 0)
+        if not len(used):
+            raise ValueError(
+                f"None of {self.n_rows:,} rows drawn to begin with has a positive weight. Leave "
+                "out the rows of weight zero."
+            )
+        return self.rows.take(used[draw(len(used), size, rng)])
 
 
 Factory = Callable[[], Any]

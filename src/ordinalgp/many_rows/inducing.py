@@ -28,7 +28,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.core.ep import cavities
+from ordinalgp.core.ep import cavities, lacks_cavity
 from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.hyperparameters import n_free
 from ordinalgp.core.kernel_gradient import contract
@@ -170,6 +170,8 @@ class SweepSums:
     """sum tau h, (m,)"""
     totals: FloatArray
     """sums of tau, of nu and of var d3 / 2, (3,)"""
+    without_cavity: int = 0
+    """number of rows whose weight below one leaves them no cavity"""
 
     def __add__(self, other: "SweepSums") -> "SweepSums":
         names = [field.name for field in fields(self)]
@@ -358,7 +360,11 @@ class ChunkObservations:
         information = (slopes.value * counts) @ slopes.value.T
         by_theta = self.evidence(seen), total @ counts, information, thin[3:]
         # numpy sees that half @ half.T is symmetric.
-        return SweepSums(half @ half.T, shift, *by_theta, drawn, weight, alone.sum(axis=1))
+        without = 0
+        if self.smoothing == "cavity":
+            without = int(lacks_cavity(counts, seen.marginal, seen.sites).sum())
+        sums = drawn, weight, alone.sum(axis=1), without
+        return SweepSums(half @ half.T, shift, *by_theta, *sums)
 
     def slopes(self, rows: WhitenedRows, seen: RowMoments) -> ThetaDerivatives:
         """Derivatives in likelihood.theta, and in log c, where residuals become r / c^2."""

@@ -1,7 +1,7 @@
 """A fitted Gaussian process with inducing points."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -40,10 +40,15 @@ class InducedRecord:
         limits = task.smoothing, task.max_sweeps, float(task.tol)
         return cls(*parts, *limits, model.summary, task.hyperprior)
 
-    def restored(self) -> "InducedGP":
-        """The model again, one factorisation later."""
+    derives: ClassVar[bool] = True
+
+    def restored(self, *, derive: bool) -> "InducedGP":
+        """The model, if asked for with its posterior derived; one factorisation."""
         check_memory(len(self.Z), n_matrices=4)
         task = InducedTask.like(self, self.Z)
+        if not derive:
+            without: Any = None
+            return InducedGP(task, without, self.summary)
         lower = np.tril(self.precision)
         precision = lower + np.tril(lower, -1).T
         posterior = InducedPosterior(task.inducing, precision, self.shift)
@@ -61,10 +66,13 @@ class InducedGP(LatentModel):
     summary: SearchSummary
     apart: FloatArray | None = None
     """latent mean and variance of each row without itself, (n, 2), where they were kept"""
+    without_cavity: int = field(default=0, metadata={"saved": False})
+    """number of rows whose weight below one left them no cavity in training"""
 
     def __post_init__(self) -> None:
         """Complete the posterior, which is then only read."""
-        self.posterior.mean, self.posterior.inducing.inverse_factor  # noqa: B018
+        if self.posterior is not None:
+            self.posterior.mean, self.posterior.inducing.inverse_factor  # noqa: B018
 
     @classmethod
     def from_exact(cls, exact: ExactGP) -> Self:

@@ -213,6 +213,8 @@ class PassResult:
     moved: float
     """movement of the posterior mean, in standard deviations"""
     step: LikelihoodStep
+    without_cavity: int
+    """number of rows"""
 
     @property
     def promise(self) -> float:
@@ -252,8 +254,9 @@ class PassRunner:
             state = replace(state, offset=step.offset, log_scale=step.log_scale)
             self._save(task, posterior, state)
         path = np.array(state.values)
-        summary = SearchSummary(path[-1], path, bool(converged), number + 1)
-        return InducedGP(used, posterior, summary, self.sweeps.left_out())
+        without = found.without_cavity
+        summary = SearchSummary(path[-1], path, bool(converged and not without), number + 1)
+        return InducedGP(used, posterior, summary, self.sweeps.left_out(), without)
 
     def _one_pass(
         self, task: InducedTask, posterior: InducedPosterior, state: PassState
@@ -270,7 +273,8 @@ class PassRunner:
             step = likelihood_step(sums, likelihood, posterior, new, together=together)
         # Laplace wants the curvatures at the mean that the pass began with: the new ones.
         at = new if task.smoothing == "mode" else posterior
-        return PassResult(new, sums.evidence - at.half_log_det, new.moved_from(posterior), step)
+        value, moved = sums.evidence - at.half_log_det, new.moved_from(posterior)
+        return PassResult(new, value, moved, step, sums.without_cavity)
 
     def _promises_nothing(self, found: PassResult, state: PassState) -> bool:
         """Whether a further pass would gain too little for the number of rows."""

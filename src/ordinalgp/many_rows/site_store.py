@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import secrets
 import shutil
 import zipfile
 import zlib
@@ -97,7 +96,7 @@ class SiteStore:
         """Write a checkpoint, whole or not at all; nothing without a folder."""
         if self.folder is None:
             return
-        draft = self.folder / f".{secrets.token_hex(8)}.npz"
+        draft = self.folder / ".state.npz"  # one of a killed process is written over
         known: dict[str, Any] = {
             "fingerprint": self.fingerprint,
             "passes": self.passes,
@@ -149,7 +148,7 @@ class SiteStore:
     def remove(self) -> None:
         """Delete the files; the fit is complete."""
         if self.folder is not None:
-            for name in ("state.npz", "sites-0.bin", "sites-1.bin"):
+            for name in ("state.npz", ".state.npz", "sites-0.bin", "sites-1.bin"):
                 (self.folder / name).unlink(missing_ok=True)
             if not any(self.folder.iterdir()):
                 shutil.rmtree(self.folder, ignore_errors=True)

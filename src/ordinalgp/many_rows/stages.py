@@ -8,7 +8,6 @@
    samples of them, each several times larger than the last, so that two passes over all remain.
 """
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.ep import cavities
+from ordinalgp.core.ep import cavities, lacks_cavity
 from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.problem import Start
 from ordinalgp.core.quasi_newton import FIRST_PRECISION
@@ -31,7 +30,8 @@ from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
-from ordinalgp.models.exact import GPOptions, SearchSummary
+from ordinalgp.models.exact import GPOptions, SearchSummary, warn_without_cavity
+from ordinalgp.runtime.scratch import scratch_folder
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import fit_generator
 
@@ -114,7 +114,9 @@ class Stages:
                 f"Use at most {n}, or inducing=None for the exact model."
             )
         found = self._run()
-        if not found.summary.converged:
+        if found.without_cavity:
+            warn_without_cavity(f"of {found.without_cavity:,} rows")
+        elif not found.summary.converged:
             passes = f"The posterior still moves after {found.summary.n_iter} passes"
             warn_user(f"{passes}; raise max_sweeps.", ConvergenceWarning)
         task = InducedTask.like(found.task, found.task.Z)
@@ -124,7 +126,7 @@ class Stages:
 
     def _run(self) -> InducedGP:
         n_sample = self.settings.sample_rows
-        with tempfile.TemporaryDirectory() as scratch:
+        with scratch_folder() as scratch:
             store = self._store(scratch)
             saved = store.load()
             if saved:
@@ -156,7 +158,7 @@ class Stages:
         learn = search.optimizer is not None
         return PassRunner(sweeps, task, store, limits, search.report, learn)
 
-    def _store(self, scratch: str) -> SiteStore:
+    def _store(self, scratch: Path) -> SiteStore:
         rows = self.rows
         if isinstance(rows, DaskRows) and self.checkpoint is not None:
             raise ValueError(
@@ -167,7 +169,7 @@ class Stages:
         if rows.n_rows <= self.settings.sample_rows or isinstance(rows, DaskRows):
             return SiteStore(0)
         if self.checkpoint is None:
-            folder = Path(scratch) if isinstance(rows, FactoryRows) else None
+            folder = scratch if isinstance(rows, FactoryRows) else None
             return SiteStore(rows.n_rows, folder)
         first = next(iter(rows)).load()
         mark = fingerprint_of(self.params, rows.n_rows, first)
@@ -263,4 +265,5 @@ def _infer_at_once(task: InducedTask, start: Start | None) -> InducedGP:
     left = np.column_stack([cavity.mean, cavity.var + evidence.rows.residual])
     path = np.array([evidence.value])
     summary = SearchSummary(evidence.value, path, found.converged, found.n_sweeps)
-    return InducedGP(task, posterior, summary, left)
+    without = int(lacks_cavity(task.counts, found.marginal, found.sites).sum())
+    return InducedGP(task, posterior, summary, left, without if task.smoothing == "cavity" else 0)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -351,8 +351,9 @@ class LatentModel(ABC):
         check_rows(self.task.support, self.kernel, n_features)
         if self.likelihood.n_levels != n_levels:
             raise ValueError("the likelihood and the levels disagree")
-        found = self.latent(self.task.support[:1])
-        check_finite(found.mean, found.var)
+        if self.posterior is not None:  # it is derived once all else is known to be right
+            found = self.latent(self.task.support[:1])
+            check_finite(found.mean, found.var)
 
 
 @saved_as("model.exact")
@@ -368,18 +369,23 @@ class ExactGP(LatentModel):
     rows: RowIndex
     summary: SearchSummary
     posterior: Posterior = field(metadata={"saved": False})
+    derives: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Complete the posterior, which is then only read."""
-        self.posterior.observed()
+        if self.posterior is not None:
+            self.posterior.observed()
 
     @classmethod
-    def restored(cls, task: Any, sites: Sites, rows: RowIndex, summary: SearchSummary) -> Self:
-        """The model with its posterior derived; one factorisation."""
+    def restored(
+        cls, task: Any, sites: Sites, rows: RowIndex, summary: SearchSummary, *, derive: bool
+    ) -> Self:
+        """The model, if asked for with its posterior derived; one factorisation."""
         check_memory(len(task.X), n_matrices=4)
         if task.projection.shape != (len(task.y), len(task.X)):
             raise ValueError("the projection and the rows disagree")
-        return cls(task, sites, rows, summary, task.posterior(sites))
+        posterior: Any = task.posterior(sites) if derive else None
+        return cls(task, sites, rows, summary, posterior)
 
     @classmethod
     def infer(cls, task: Task, rows: RowIndex, found: SearchResult) -> Self:
@@ -430,16 +436,21 @@ class ExactGP(LatentModel):
 def warn_unfinished(task: Task, final: Approximation) -> None:
     """Warn if the inference of a task has not converged."""
     if not final.has_cavities:
-        warn_user(
-            "EP has no cavity for some observations that count less than once: the evidence and "
-            f"its gradient are inexact (the smallest weight is {task.counts.min():.2g}). Use "
-            'larger weights, or inference="laplace".',
-            ConvergenceWarning,
-        )
+        warn_without_cavity(f"the smallest is {task.counts.min():.2g}")
     elif not final.converged:
         moves = f"{task.objective.split()[0]}: sites still move by {final.change:.1e}"
         limits = f"> tol={task.tol:.1e} after {final.n_sweeps} sweeps; raise max_sweeps."
         warn_user(f"{moves} {limits}", ConvergenceWarning)
+
+
+def warn_without_cavity(which: str) -> None:
+    """Warn that weights below one leave observations without a cavity."""
+    warn_user(
+        f"EP has no cavity for some observations, because of their weights below one ({which}): "
+        "the evidence and its gradient are inexact. Use larger weights, or "
+        'inference="laplace".',
+        ConvergenceWarning,
+    )
 
 
 def probabilities_along(likelihood: Any, f: FloatArray) -> FloatArray:

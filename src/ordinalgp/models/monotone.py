@@ -170,15 +170,17 @@ class MonotoneGP(ExactGP):
         step_sites: StepSites,
         agreement: FloatArray,
         free_value: float,
+        *,
+        derive: bool,
     ) -> Self:
-        """The model with its posterior derived; one factorisation."""
+        """The model, if asked for with its posterior derived; one factorisation."""
         check_memory(len(task.X), n_matrices=4)
         if not isinstance(task, MonotoneTask) or task.projection.shape != (
             len(task.y),
             len(task.X),
         ):
             raise ValueError("the projection and the rows disagree")
-        posterior = task.posterior(_joined(sites, step_sites))
+        posterior: Any = task.posterior(_joined(sites, step_sites)) if derive else None
         return cls(task, sites, rows, summary, posterior, step_sites, agreement, free_value)
 
     @classmethod

@@ -106,7 +106,9 @@ def _read(file: BinaryIO) -> Any:
         archive = Archive.open(file)
         document = _checked(archive.document())
         with np.errstate(all="ignore"):
-            return Decoder(archive.array).estimator(document)
+            # First all that is in the file, so that a wrong one is refused in little memory.
+            Decoder(archive.array, derive=False).estimator(document)
+            return Decoder(archive.again().array).estimator(document)
     except (Refused, MemoryError):
         raise
     except Exception as error:  # by zipfile, json, numpy or the estimator, whatever it met

@@ -17,9 +17,9 @@ from ordinalgp.persistence.registry import Refused
 NPY_KINDS = "biufUSMm"
 """kinds of arrays that .npy files hold without pickle"""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Bytes that a file may unpack to: so many in any case, and so many for each of its own. Features
-# that are mostly 0 deflate better; where that makes much memory of a small file, they are stored.
-_FREE_BYTES, _BYTES_PER_BYTE = 64 * 2**20, 20
+# Bytes that a file may unpack to beyond its own size. Features that are mostly 0 deflate better;
+# where that makes much memory of a small file, they are stored.
+_FREE_BYTES = 64 * 2**20
 _LARGEST_READ = 2**20  # bytes of the zip's directory, and of one step through a member
 _LARGEST_DOCUMENT = 16 * 2**20  # bytes of model.json
 _MOST_VALUES = 750_000  # numbers, words, lists and objects in model.json
@@ -42,7 +42,7 @@ def write_zip(file: BinaryIO, members: dict[str, bytes]) -> None:
 
 def _most_bytes(file_size: int) -> int:
     """Bytes that a file of this size may unpack to."""
-    return _FREE_BYTES + _BYTES_PER_BYTE * file_size
+    return _FREE_BYTES + file_size
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
@@ -89,8 +89,15 @@ class Archive:
         """Open a zip file and check its directory."""
         archive: Any = _BoundedFile(file)
         opened = cls(zipfile.ZipFile(archive))
-        opened._check_directory(_most_bytes(file.seek(0, io.SEEK_END)))
+        size = file.seek(0, io.SEEK_END)
+        opened._check_directory(_most_bytes(size))
+        if size > _FREE_BYTES and (wrong := opened.zip.testzip()) is not None:
+            raise ValueError(f"{wrong} is damaged")  # known before much is taken in
         return opened
+
+    def again(self) -> "Archive":
+        """The same file, of whose arrays none was asked for."""
+        return Archive(self.zip)
 
     def _check_directory(self, most: int) -> None:
         members = self.zip.infolist()

@@ -117,9 +117,14 @@ Lengths = MutableMapping[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Decoder:
-    """Turns JSON back into values; ``arrays`` finds an array by its name."""
+    """Turns JSON back into values; ``arrays`` finds an array by its name.
+
+    A model whose class ``derives`` has parts that are not in the file, and may be far larger. It is
+    made without them unless ``derive``.
+    """
 
     arrays: Callable[[str], NpyMember]
+    derive: bool = True
 
     def decode(self, value: Any) -> Any:
         """Return a value of any kind, as a parameter may be."""
@@ -177,9 +182,10 @@ class Decoder:
         found = {
             name: self.field(items[name], hints[name], f"{tag}.{name}", lengths) for name in names
         }
+        derived = {"derive": self.derive} if getattr(form, "derives", False) else {}
         if form is not cls:
-            return form(**found).restored()
-        return getattr(cls, "restored", cls)(**found)
+            return form(**found).restored(**derived)
+        return getattr(cls, "restored", cls)(**found, **derived)
 
     def field(self, value: Any, hint: Any, at: str, lengths: Lengths) -> Any:
         """A field's value, of the type and within the limits that its annotation says."""

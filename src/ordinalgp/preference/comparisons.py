@@ -1,6 +1,7 @@
 """Comparisons as users give them: checked, coded, and merged into counts."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from ordinalgp.validation.labels import (
 )
 from ordinalgp.validation.weights import check_weights
 
+_TABLE_PER_ROW, _SMALL_TABLE = 8, 2**16  # cells that cost no more than to sort the rows
 _WINS = np.array([-1, 1])
 _TIES = np.array([-1, 0, 1])
 _ADVICE_TO_ADD_LEVEL = "Add this level to levels or drop such rows."
@@ -39,6 +41,14 @@ class Outcomes:
 
 
 @dataclass(frozen=True, eq=False)
+class Judges:
+    """Names of judges, and the judge of each comparison."""
+
+    names: NDArray[Any]
+    by: IntArray
+
+
+@dataclass(frozen=True, eq=False)
 class Observations:
     """Distinct observations of linear combinations of items, with their counts."""
 
@@ -46,6 +56,10 @@ class Observations:
     projection: Projection
     codes: IntArray
     counts: FloatArray
+    judges: NDArray[Any] | None = None
+    """names of all judges; None: comparisons have no judges"""
+    by: IntArray | None = None
+    """judge of each"""
 
     @property
     def level_counts(self) -> FloatArray:
@@ -161,7 +175,10 @@ def _look_up(pairs: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
 
 
 def _check_pairs(pairs: NDArray[Any], n_items: int) -> NDArray[np.intp]:
-    if pairs.dtype.kind not in "iuf" or (pairs != np.floor(pairs)).any():
+    whole = pairs.dtype.kind in "iu" or (
+        pairs.dtype.kind == "f" and np.all(pairs == np.floor(pairs))
+    )
+    if not whole:
         raise ValueError(
             f"comparisons must be whole numbers, rows of X, but has dtype {pairs.dtype} and begins "
             f"with {pairs[0].tolist()}."
@@ -239,19 +256,44 @@ def check_relations(A: Any, n_items: int) -> sparse.csr_array:
     return matrix
 
 
+def encode_judges(judges: Any, n: int) -> Judges | None:
+    """Names of the judges of ``n`` comparisons, and the judge of each; None if there are none."""
+    if judges is None:
+        return None
+    values = label_values(judges, "judges")
+    if len(values) != n:
+        raise ValueError(
+            f"judges must have one entry for each of the {n} comparisons, but has {len(values)}."
+        )
+    names, by = np.unique(values, return_inverse=True)
+    return Judges(names, by.ravel().astype(np.intp))
+
+
 def merge_comparisons(
-    pairs: IntArray, outcomes: Outcomes, n_items: int, *, swapped: bool
+    pairs: IntArray,
+    outcomes: Outcomes,
+    n_items: int,
+    *,
+    swapped: bool,
+    judges: Judges | None = None,
 ) -> Observations:
-    """Merge equal comparisons of items; with ``swapped`` also a pair with itself swapped."""
+    """Merge equal comparisons of items; with ``swapped`` also a pair with itself swapped.
+
+    Those of different judges stay apart.
+    """
     (left, right), codes = pairs.T, outcomes.codes
     if swapped:
         swap = left > right
-        left, right = np.where(swap, right, left), np.where(swap, left, right)
+        left, right = np.minimum(left, right), np.maximum(left, right)
         codes = np.where(swap, len(outcomes.levels) - 1 - codes, codes)
-    distinct, counts = _count(np.column_stack([left, right, codes]), outcomes.weights)
-    left, right, codes = distinct.T
+    shape: tuple[int, ...] = n_items, n_items, len(outcomes.levels)
+    columns: tuple[IntArray, ...] = left, right, codes
+    if judges is not None:
+        columns, shape = (*columns, judges.by), (*shape, len(judges.names))
+    (left, right, codes, *by), counts = _count(columns, shape, outcomes.weights)
     _reject_all_ties(outcomes.levels, codes)
-    return Observations(outcomes.levels, Differences(left, right, n_items), codes, counts)
+    found = Observations(outcomes.levels, Differences(left, right, n_items), codes, counts)
+    return found if judges is None else replace(found, judges=judges.names, by=by[0])
 
 
 def merge_relations(
@@ -263,18 +305,34 @@ def merge_relations(
     matrix, codes = sparse.csr_array(matrix @ fold)[used], outcomes.codes[used]
     which = SparseProjection(matrix).distinct[1]
     which = np.arange(len(used)) if which is None else which
-    distinct, counts = _count(np.column_stack([which, codes]), outcomes.weights[used])
-    _reject_all_ties(outcomes.levels, distinct[:, 1])
+    shape = int(which.max(initial=0)) + 1, len(outcomes.levels)
+    (row, codes), counts = _count((which, codes), shape, outcomes.weights[used])
+    _reject_all_ties(outcomes.levels, codes)
     first = np.unique(which, return_index=True)[1]
-    projection = SparseProjection(matrix[first[distinct[:, 0]]])
-    return Observations(outcomes.levels, projection, distinct[:, 1], counts)
+    projection = SparseProjection(matrix[first[row]])
+    return Observations(outcomes.levels, projection, codes, counts)
 
 
-def _count(rows: IntArray, weights: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Distinct rows, sorted, and the total weight of each; rows of weight zero are left out."""
-    used = weights > 0
-    distinct, which = np.unique(rows[used], axis=0, return_inverse=True)
-    return distinct, np.bincount(which.ravel(), weights[used], len(distinct)).astype(float)
+def _count(
+    columns: Sequence[IntArray], shape: tuple[int, ...], weights: FloatArray
+) -> tuple[tuple[IntArray, ...], FloatArray]:
+    """Distinct rows, sorted, and the total weight of each; rows of weight zero are left out.
+
+    ``shape`` bounds the numbers of each column. Rows are counted in a table of all possible rows
+    where that is not much larger than the rows themselves, and sorted otherwise.
+    """
+    keys = np.ravel_multi_index(tuple(columns), shape)
+    if np.any(weights == 0):
+        keys, weights = keys[weights > 0], weights[weights > 0]
+    size = int(np.prod(shape, dtype=object))
+    if size <= _TABLE_PER_ROW * len(keys) + _SMALL_TABLE:
+        total = np.bincount(keys, weights, size).astype(float, copy=False)
+        distinct = np.flatnonzero(total)
+        counts = total[distinct]
+    else:
+        distinct, which = np.unique(keys, return_inverse=True)
+        counts = np.bincount(which.ravel(), weights, len(distinct)).astype(float)
+    return np.unravel_index(distinct, shape), counts
 
 
 def _reject_all_ties(levels: NDArray[Any], codes: IntArray) -> None:

@@ -30,13 +30,25 @@ from ordinalgp.models.training_rows import RowIndex, distinct_inputs
 from ordinalgp.persistence import save, saved_as
 from ordinalgp.preference import suggestions
 from ordinalgp.preference.comparisons import (
+    Judges,
     Observations,
+    Outcomes,
     check_comparisons,
     check_items,
     check_relations,
+    encode_judges,
     encode_outcomes,
     merge_comparisons,
     merge_relations,
+)
+from ordinalgp.preference.earlier_votes import EarlierVotes
+from ordinalgp.preference.judges import (
+    JudgedComparisons,
+    Reliability,
+    curvature,
+    judged,
+    reliability,
+    search_judges,
 )
 from ordinalgp.preference.many_items import (
     ManyItemsGP,
@@ -52,6 +64,7 @@ from ordinalgp.preference.symmetric_thresholds import (
     SymmetricThresholds,
     last_parameter_sd,
 )
+from ordinalgp.preference.vote_search import has_many_votes, search_votes
 from ordinalgp.runtime.progress import reporter
 from ordinalgp.runtime.threads import manage
 from ordinalgp.validation.labels import class_positions, label_values, levels_agree
@@ -75,6 +88,7 @@ _OWN_STARTS = (0.4, 0.05), (0.04, _START_NOISE)
 _OWN_BOUNDS = (1e-6, 1e4)
 _MOST_DENSE = {True: 300, False: 2000}
 """items, by whether they have names in place of features, for which linear algebra is dense"""
+_MANY_PER_ITEM = 50  # comparisons that leave little for sparse linear algebra to gain
 
 
 @saved_as("result.preference")
@@ -99,6 +113,10 @@ class PreferenceResult:
             raise ValueError("the items and the rest of the model disagree")
         if not isinstance(self.model, ExactGP | ManyItemsGP):
             raise ValueError("the model is not one of comparisons")
+        likelihood = self.model.likelihood
+        judged = isinstance(likelihood, JudgedComparisons)
+        if judged and len(likelihood.by) != len(self.model.task.y):
+            raise ValueError("the judges and the comparisons disagree")
         self.model.check(self.n_features, len(self.levels))
 
 
@@ -155,7 +173,7 @@ class PreferenceGP(BaseEstimator):
         features it learns hyperparameters from the 1,000 items with the most comparisons among
         each other, and represents the function of the features by up to 300 items. It needs
         ``inference="ep"``. "auto" is "sparse" above 300 items without features, and above 2,000
-        with features.
+        with features or with 50 comparisons per item.
     n_jobs : int, default=None
         Number of restarts run in parallel by joblib.
     random_state : int, RandomState instance or None, default=None
@@ -275,7 +293,12 @@ class PreferenceGP(BaseEstimator):
     # ------------------------------------------------------------------------ fitting
 
     def fit(
-        self, X: Any, comparisons: Any, outcomes: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        comparisons: Any,
+        outcomes: Any = None,
+        sample_weight: Any = None,
+        judges: Any = None,
     ) -> Self:
         """Find hyperparameters and posterior from comparisons of two items each.
 
@@ -291,6 +314,10 @@ class PreferenceGP(BaseEstimator):
             (left preferred), or booleans (left preferred), or one of ``levels``.
         sample_weight : array-like of shape (n_comparisons,), default=None
             Number of times that each comparison counts. Repeated comparisons cost nothing extra.
+        judges : array-like of shape (n_comparisons,), default=None
+            Who made each comparison: names or numbers. Each judge then has a noise of their own,
+            so that careless ones count less; see :meth:`judge_reliability`. Predictions are for
+            the typical judge.
 
         Returns
         -------
@@ -302,11 +329,89 @@ class PreferenceGP(BaseEstimator):
             names = getattr(self, "items_", None)
             pairs = item_of_row[check_comparisons(comparisons, len(item_of_row), names)]
             outcome = encode_outcomes(outcomes, self.levels, len(pairs), sample_weight)
-            swapped = self.position_bias == "none"
-            observed = merge_comparisons(pairs, outcome, len(items), swapped=swapped)
-            learn = self._learn_sparse if self._sparse(len(items)) else self._learn
-            self._keep(learn(items, kernel, observed))
+            self._learn_from(items, kernel, pairs, outcome, encode_judges(judges, len(pairs)))
         return self
+
+    def partial_fit(
+        self,
+        X: Any,
+        comparisons: Any,
+        outcomes: Any = None,
+        sample_weight: Any = None,
+        judges: Any = None,
+    ) -> Self:
+        """Add comparisons to those of the last fit, and go on from its hyperparameters.
+
+        The answer is that of a fit to all comparisons, within the tolerance of the search.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_items, n_features)
+            Items of the new comparisons, known or new; with ``kernel="independent"`` their names.
+        comparisons, outcomes, sample_weight, judges
+            The new comparisons, as for :meth:`fit`. Judges are given always or never.
+
+        Returns
+        -------
+        PreferenceGP
+            The fitted estimator itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, comparisons, outcomes, sample_weight, judges)
+        with restore_on_error(self):
+            self._check_parameters()
+            last = EarlierVotes.of(self._result.model, self._result.levels)
+            rows, names = self._check_inputs(X, reset=False), None
+            if self._named:
+                names = check_items(X)
+                self.items_ = last.names_with(self._result.names, names)
+                rows = self._item_numbers(names)
+            pairs = check_comparisons(comparisons, len(rows), names)
+            levels = last.levels if self.levels is None else self.levels
+            levels = last.levels_for(outcomes, levels)
+            outcome = encode_outcomes(outcomes, levels, len(pairs), sample_weight)
+            given = last.joined(encode_judges(judges, len(pairs)), outcome)
+            every = np.concatenate([last.items, rows])
+            if self._named:
+                every = np.arange(float(len(self.items_)))[:, None]
+                place = rows[:, 0].astype(np.intp)
+            items, item_of_row = distinct_inputs(every, last.kernel)
+            if not self._named:
+                place = item_of_row[len(last.items) :]
+            old = item_of_row[: len(last.items)]
+            merged = np.concatenate([old[last.pairs], place[pairs]])
+            self._learn_from(items, last.kernel, merged, *given, last)
+        return self
+
+    def _learn_from(
+        self,
+        items: FloatArray,
+        kernel: Any,
+        pairs: IntArray,
+        outcome: Outcomes,
+        judges: Judges | None,
+        last: EarlierVotes | None = None,
+    ) -> None:
+        """Learn from comparisons as they were read, and keep the result."""
+        if judges is not None:
+            self._check_judges()
+        swapped = self.position_bias == "none"
+        observed = merge_comparisons(pairs, outcome, len(items), swapped=swapped, judges=judges)
+        sparse = judges is None and self._sparse(len(items), float(np.sum(observed.counts)))
+        learn = self._learn_sparse if sparse else self._learn
+        self._keep(learn(items, kernel, observed, last))
+
+    def _check_judges(self) -> None:
+        """Raise if a parameter does not go with judges."""
+        needed = {"likelihood": "probit", "hyperprior": None, "optimizer": "fmin_l_bfgs_b"}
+        for name, usual in needed.items():
+            if getattr(self, name) != usual:
+                raise ValueError(
+                    f"judges need {name}={usual!r}, but it is {getattr(self, name)!r:.50}. Leave "
+                    "out one of the two."
+                )
+        if self.solver == "sparse":
+            raise ValueError("judges need solver='auto' or 'dense', but solver is 'sparse'.")
 
     def fit_relations(self, X: Any, A: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find hyperparameters and posterior from relations between any number of items.
@@ -355,11 +460,13 @@ class PreferenceGP(BaseEstimator):
         """Whether the function of the features is the default one."""
         return self.kernel in (None, "features")
 
-    def _sparse(self, n_items: int) -> bool:
-        """Whether linear algebra is sparse for so many items."""
+    def _sparse(self, n_items: int, n_comparisons: float) -> bool:
+        """Whether linear algebra is sparse for so many items and comparisons."""
         if self.solver != "auto":
             return self.solver == "sparse"
-        return self.inference == "ep" and n_items > _MOST_DENSE[self._named]
+        many = n_comparisons >= _MANY_PER_ITEM * n_items  # which join nearly all items
+        most = _MOST_DENSE[self._named and not many]
+        return self.inference == "ep" and n_items > most
 
     def _check_parameters(self) -> None:
         check_search(self, words=("features", "independent"))
@@ -411,28 +518,59 @@ class PreferenceGP(BaseEstimator):
         numbers[new] = len(self.items_) + which.ravel()
         return numbers.astype(float)[:, None]
 
-    def _learn(self, items: FloatArray, kernel: Any, observed: Observations) -> PreferenceResult:
+    def _learn(
+        self,
+        items: FloatArray,
+        kernel: Any,
+        observed: Observations,
+        last: EarlierVotes | None = None,
+    ) -> PreferenceResult:
         """Search the hyperparameters, and infer the utilities."""
-        task, found = self._search(items, kernel, observed)
+        task, found = self._search(items, kernel, observed, last)
         model = ExactGP.infer(task, RowIndex(np.empty(0, dtype=np.intp), items[:0]), found)
         return self._result_of(observed, model)
 
     def _search(
-        self, items: FloatArray, kernel: Any, observed: Observations
+        self,
+        items: FloatArray,
+        kernel: Any,
+        observed: Observations,
+        last: EarlierVotes | None = None,
     ) -> tuple[Task, SearchResult]:
         """Search the hyperparameters with dense linear algebra."""
         check_memory(len(items))
-        task = self._starting_task(items, kernel, observed)
-        options = SearchOptions.of(self, reporter(self.verbose))
-        return options.maximise(task, default=self._default)
+        start, options = None, SearchOptions.of(self, reporter(self.verbose))
+        if last is None:
+            task = self._starting_task(items, kernel, observed)
+        else:
+            task, start = last.task(self._task(items, kernel, observed)), last.start(len(items))
+        if observed.judges is not None and observed.by is not None:
+            task = judged(task, observed.judges, observed.by)
+            task = task if last is None else last.with_factors(task)
+            if task.kernel.n_dims == 0:
+                return search_judges(task, options.report, start)
+        one_search = self.optimizer == "fmin_l_bfgs_b" and self.n_restarts_optimizer == 0
+        if one_search and has_many_votes(task):
+            first = search_votes(task, options.report, start)
+            return options.search_evidence(task, [task.theta], first=first)
+        return options.maximise(task, default=self._default and last is None)
 
     def _learn_sparse(
-        self, items: FloatArray, kernel: Any, observed: Observations
+        self,
+        items: FloatArray,
+        kernel: Any,
+        observed: Observations,
+        last: EarlierVotes | None = None,
     ) -> PreferenceResult:
         """The same by sparse linear algebra."""
         report, settings = reporter(self.verbose), ManyItemsSettings()
         graph = ProjectionGraph.of(observed.projection)
         check_memory(len(graph.order.core), n_matrices=4)
+        if self._named and last is not None:  # goes on with all items
+            tell_search(report, len(items), len(items), len(observed.codes))
+            theta = last.task(self._task(items, kernel, observed)).theta
+            task, found = self._search_sparse(items, kernel, observed, theta)
+            return self._result_of(observed, ManyItemsGP.infer(task, found, len(items), report))
         some, among = most_compared(observed, settings.search_items)
         tell_search(report, len(items), len(some), len(among.codes))
         if self._named:
@@ -442,7 +580,7 @@ class PreferenceGP(BaseEstimator):
                 task, found = self._search_sparse(items, kernel, observed, found.theta)
             model = ManyItemsGP.infer(task, found, len(items), report)
         else:
-            small, found = self._search(items[some], kernel, among)
+            small, found = self._search(items[some], kernel, among, last and last.anew())
             small = small.at(found.theta)
             inducing = inducing_items(small.kernel, items, settings)
             full = replace(self._task(items, small.kernel, observed), likelihood=small.likelihood)
@@ -698,10 +836,35 @@ class PreferenceGP(BaseEstimator):
                 "position_bias='none' has no interval. Fit with position_bias='learned'."
             )
         model = self._result.model
-        theta = np.concatenate([model.kernel.theta, model.likelihood.theta])
-        sd = last_parameter_sd(model.evaluate, theta) * model.likelihood.unit
+        if isinstance(model.likelihood, JudgedComparisons):
+            variances = np.diagonal(np.linalg.inv(curvature(model.task, model.posterior)))
+            sd = np.sqrt(variances[model.likelihood.bias_place])
+        else:
+            theta = np.concatenate([model.kernel.theta, model.likelihood.theta])
+            sd = last_parameter_sd(model.evaluate, theta)
+        sd *= model.likelihood.unit
         half = float(ndtri(0.5 + coverage / 2) * sd)
         return self.position_bias_ - half, self.position_bias_ + half
+
+    def judge_reliability(self, coverage: float = 0.9) -> Reliability:
+        """Noise of each judge, relative to the typical one, with intervals.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+            Probability of each interval, if the evidence is a normal density in the log factors.
+
+        Returns
+        -------
+        Reliability
+            Arrays with the most careful judge first.
+        """
+        check_is_fitted(self)
+        check_coverage(coverage)
+        model = self._result.model
+        if not isinstance(model.likelihood, JudgedComparisons):
+            raise ValueError("The comparisons had no judges. Fit with judges=.")
+        return reliability(model.task, model.posterior, coverage)
 
     def suggest_pairs(
         self, X: Any, n: int = 1, *, strategy: str = "information", exclude: Any = None

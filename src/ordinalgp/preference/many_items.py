@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,15 +249,18 @@ class ManyItemsGP(LatentModel):
     search_items: Annotated[int, Axes(low=1)]
     """number of items from which hyperparameters were learned"""
     posterior: SparsePrecisionPosterior = field(metadata={"saved": False})
+    derives: ClassVar[bool] = True
 
     @classmethod
-    def restored(cls, task: Any, sites: Sites, summary: SearchSummary, search_items: int) -> Self:
-        """The model with its posterior derived; one factorisation."""
+    def restored(
+        cls, task: Any, sites: Sites, summary: SearchSummary, search_items: int, *, derive: bool
+    ) -> Self:
+        """The model, if asked for with its posterior derived; one factorisation."""
         if not isinstance(task, ManyItemsTask) or len(sites.tau) != len(task.y):
             raise ValueError("the comparisons and the rest of the model disagree")
         assert task.graph is not None
         check_memory(len(task.graph.order.core), n_matrices=4)
-        posterior: Any = task.posterior(sites)
+        posterior: Any = task.posterior(sites) if derive else None
         return cls(task, sites, summary, search_items, posterior)
 
     @classmethod

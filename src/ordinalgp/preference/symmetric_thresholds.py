@@ -17,6 +17,8 @@ from ordinalgp.core.likelihoods import OrdinalProbit, Smoothed, ThetaDerivatives
 from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.persistence import saved_as
 
+LEAST_CURVATURE = 1e-2
+"""of an evidence in each parameter, most of them logarithms, where it tells nothing of them"""
 _SLOPE_STEP = 0.02  # of a hyperparameter: slopes carry the tolerance of the inference
 _FLAT = 1e-3  # smallest curvature of a maximum, after scaling to a diagonal of ones
 
@@ -105,6 +107,12 @@ class SymmetricThresholds:
         return np.concatenate([noise, np.log(self.steps), bias])
 
     @property
+    def scale_direction(self) -> FloatArray:
+        """The change of theta that multiplies noise, steps and bias by one more factor."""
+        bias = [self.bias / self.unit] if self.biased else []
+        return np.concatenate([np.ones(len(self.theta) - len(bias)), bias])
+
+    @property
     def bounds(self) -> FloatArray:
         """Search bounds of theta, shape (p, 2)."""
         noise, first, gaps = np.split(self.spelled_out.bounds, [1, 2])
@@ -119,7 +127,7 @@ class SymmetricThresholds:
         steps = np.exp(theta[start : start + len(self.steps)])
         return replace(self, noise=noise, steps=steps, bias=bias)
 
-    def _jacobian(self) -> FloatArray:
+    def jacobian(self) -> FloatArray:
         """d spelled_out.theta / d theta, (n_levels, p): every gap is a multiple of one step."""
         h, gaps = len(self.steps), self.spelled_out.gaps
         step_of_gap = np.abs(np.arange(len(gaps)) - (len(gaps) - 1) / 2).astype(int)
@@ -138,7 +146,11 @@ class SymmetricThresholds:
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
         """Derivatives in theta, by the chain rule from those of the threshold model."""
-        inner, J = self.spelled_out.theta_derivatives(y, mean, var, known), self._jacobian().T
+        return self.chained(self.spelled_out.theta_derivatives(y, mean, var, known))
+
+    def chained(self, inner: ThetaDerivatives) -> ThetaDerivatives:
+        """Derivatives in theta, from those in theta of the threshold model."""
+        J = self.jacobian().T
         return ThetaDerivatives(J @ inner.value, J @ inner.d1, J @ inner.d2)
 
     def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:

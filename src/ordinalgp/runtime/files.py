@@ -12,6 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
 
+from ordinalgp.runtime.scratch import draft_name, hold, remove_abandoned
+
 AnyPath = str | PathLike[str]
 
 
@@ -32,6 +34,7 @@ def whole_file(path: AnyPath) -> Iterator[BinaryIO]:
     draft = _draft(target)
     try:
         with draft.open("xb") as file:
+            hold(file)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -54,15 +57,9 @@ def check_output(path: AnyPath, inputs: Iterable[AnyPath] = ()) -> None:
     check_place(path)
     if is_stream(path):
         return
-    draft = _draft(Path(path).resolve())
-    try:
-        draft.open("xb").close()
-    except OSError as error:
-        raise OSError(
-            f"{shown!r} cannot be written: {error.strerror}. Choose another place."
-        ) from error
-    finally:
-        draft.unlink(missing_ok=True)
+    target = Path(path).resolve()
+    remove_abandoned(target.parent)
+    _try(target, repr(shown))
 
 
 def check_folder(path: AnyPath) -> None:
@@ -72,7 +69,29 @@ def check_folder(path: AnyPath) -> None:
         folder = folder.parent
     if not folder.is_dir():
         raise NotADirectoryError(f"{str(folder)!r} is not a folder, so nothing can be put into it.")
-    check_output(folder / f".{secrets.token_hex(8)}")
+    _try(folder.resolve() / "file", f"A file in {str(folder)!r}")
+
+
+def check_different(path: AnyPath, other: AnyPath) -> None:
+    """Raise if two outputs are one file, of which the first would be lost."""
+    if Path(path).resolve() == Path(other).resolve() and not is_stream(path):
+        raise ValueError(
+            f"Two outputs have the name {os.fspath(other)!r}, so one would be lost. "
+            "Give one of them another name."
+        )
+
+
+def _try(target: Path, what: str) -> None:
+    """Raise, with ``what`` for a subject, unless a file can be put beside ``target``."""
+    draft = _draft(target)
+    try:
+        draft.open("xb").close()
+    except OSError as error:
+        raise OSError(
+            f"{what} cannot be written: {error.strerror}. Choose another place."
+        ) from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def is_same_file(path: AnyPath, other: AnyPath) -> bool:
@@ -87,9 +106,11 @@ def check_place(path: AnyPath) -> None:
     shown = os.fspath(path)
     mode = _mode(path)
     if mode is None:
-        folder = Path(path).resolve().parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"There is no folder {str(folder)!r}. Create it first.")
+        # As the system reads it, too: "a/../b" is no place if there is no folder "a".
+        for folder in (Path(path).parent, Path(path).resolve().parent):
+            if not folder.is_dir():
+                found = str(folder.absolute())
+                raise FileNotFoundError(f"There is no folder {found!r}. Create it first.")
     elif stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{shown!r} is a folder, where a file is to be written.")
     elif stat.S_ISBLK(mode) or stat.S_ISSOCK(mode):
@@ -144,4 +165,4 @@ def _replace(draft: Path, target: Path) -> None:
 
 
 def _draft(target: Path) -> Path:
-    return target.with_name(f".{secrets.token_hex(8)}.tmp")
+    return target.with_name(draft_name(secrets.token_hex(8)))

@@ -9,7 +9,13 @@ from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.exact import WarmStart
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.stacking.default_models import SHARP, VIEWS, default_models
+from ordinalgp.stacking.default_models import (
+    DIRECTED,
+    PRIOR_WEIGHTS,
+    SHARP,
+    VIEWS,
+    default_models,
+)
 from ordinalgp.stacking.inputs import Inputs
 from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.training import Rows, StackingSettings, Training, starts_towards
@@ -22,7 +28,7 @@ class StackedOrdinalGP(OrdinalClassifier):
 
     No kernel has to be chosen. The models are fitted one by one, and their probabilities are
     averaged. The weights are those with which the mixture predicts left-out rows best, pulled
-    towards equal weights.
+    towards prior weights.
 
     Parameters
     ----------
@@ -37,9 +43,10 @@ class StackedOrdinalGP(OrdinalClassifier):
         of one column, such as the 0/1 features of a nominal one, share a length scale and a
         function (:class:`ordinalgp.kernels.PerColumn`). None: each feature is a column.
     shrinkage : float, default=8.0
-        Strength of the pull towards equal weights, in nats per nat of divergence: the weights
+        Strength of the pull towards prior weights, in nats per nat of divergence: the weights
         maximise the leave-one-out log likelihood of the mixture less ``shrinkage`` times their
-        Kullback-Leibler divergence from equal weights. 0 trusts the rows alone.
+        Kullback-Leibler divergence from the prior weights. These are equal for ``models`` of your
+        own. 0 trusts the rows alone.
     categories : sequence, default=None
         Levels from lowest to highest, for all models. None takes them from an ordered pandas or
         polars categorical, or sorts numbers. Strings without an order are an error.
@@ -63,6 +70,8 @@ class StackedOrdinalGP(OrdinalClassifier):
         of the default set are fitted on scaled inputs.
     weights_ : dict of str and float
         Weight of every name in ``models``, 0 for those not fitted or not kept; they sum to one.
+    prior_weights_ : dict of str and float
+        Weights, in proportion, towards which ``weights_`` are pulled; 1 for ``models`` of your own.
     sharpness_ : float
         Exponent of the averaged probabilities, at least 1. An average is more cautious than its
         parts; where left-out rows show that levels are almost certain, it is sharpened.
@@ -81,8 +90,9 @@ class StackedOrdinalGP(OrdinalClassifier):
 
     Notes
     -----
-    Two of the default models, the sharp ones, are for data almost without noise. They are fitted
-    only where the leave-one-out log score of the others is below 0.25.
+    Four of the default models, the sharp and the directed ones, are for data almost without noise.
+    They are fitted only where the leave-one-out log score of the others is below 0.25. Two of them
+    learn directions of the inputs from earlier fits; up to 300 features.
 
     Up to 600 different rows every model is fitted on all rows. Above, all are fitted on 450 rows
     first, and only those with a weight of at least 0.02 there are fitted on all rows, with short
@@ -164,7 +174,8 @@ class StackedOrdinalGP(OrdinalClassifier):
         if self.models is None:
             inputs, groups = Inputs.learn(X, weights), self._groups(X.shape[1])
             models = default_models(X.shape[1], groups)
-            training = Training(models, *options, inputs, VIEWS, SHARP, towards)
+            special = PRIOR_WEIGHTS, SHARP, DIRECTED
+            training = Training(models, *options, inputs, VIEWS, *special, towards)
         else:
             training = Training(self.models, *options, towards=towards)
         return Fitted(self._signature(levels), training.fit(rows))
@@ -185,6 +196,8 @@ class StackedOrdinalGP(OrdinalClassifier):
     def _publish(self, model: MixtureModel) -> None:
         weights = model.weights.tolist()
         self.weights_ = dict(zip(model.names, weights, strict=True))
+        prior = PRIOR_WEIGHTS if self.models is None else {}
+        self.prior_weights_ = {name: prior.get(name, 1.0) for name in model.names}
         names = [name for name, weight in self.weights_.items() if weight > 0]
         self.models_ = dict(zip(names, model.models, strict=True))
         self.sharpness_ = model.sharpness

@@ -13,9 +13,10 @@ Equal rows are merged before anything else, so that weights equal copies. A plac
 a row among these different rows.
 """
 
+import contextlib
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ from ordinalgp.models.exact import WarmStart
 from ordinalgp.runtime.progress import Progress, Report, listening, silent
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.sequential import SequentialOrdinalGP
+from ordinalgp.stacking.directions import with_directions
 from ordinalgp.stacking.inputs import Inputs, View
 from ordinalgp.stacking.model import MixtureModel
 from ordinalgp.stacking.weights import mixture_weights, sharpened, sharpness
@@ -57,6 +59,10 @@ class StackingSettings:
     """steps of a search that begins at the hyperparameters of a subset"""
     certain: float = 0.25
     """leave-one-out log score below which the models for certain rows are fitted too"""
+    rounds: int = 3
+    """fits that learn directions of the inputs"""
+    more_rounds: int = 1
+    """fits that learn directions from those of a subset"""
     least_weight: float = 1e-3
     """weight below which a fitted model is not kept"""
     kept_rows: int = 20_000
@@ -142,8 +148,12 @@ class Training:
     """scaling of the inputs; None: every model sees them as given"""
     views: dict[str, View] = field(default_factory=dict)
     """views of models that do not see standardised inputs"""
+    prior: dict[str, float] = field(default_factory=dict)
+    """weights that the rows' weights are pulled towards, in proportion; 1 where none is given"""
     for_certain: tuple[str, ...] = ()
     """models that are fitted only where the others find left-out rows almost certain"""
+    directed: tuple[str, ...] = ()
+    """models whose kernels compare rows along learned directions; the first one learns them"""
     towards: dict[str, WarmStart] = field(default_factory=dict)
     """fits towards which searches begin that would begin at the usual start"""
 
@@ -184,15 +194,15 @@ class Training:
         usual = {name: m for name, m in self.models.items() if name not in self.for_certain}
         found = self._fit_all(usual, rows, places, note=note)
         tables = [each.left_out for each in found]
-        mean = _mean(self._weights(tables, rows), tables)
-        more = {name: self.models[name] for name in self.for_certain}
+        mean = _mean(self._weights(found, tables, rows), tables)
+        more = {name: self.models[name] for name in self.for_certain if name in self.models}
         if more and _log_score(mean, rows) < self.settings.certain:
             found += self._fit_all(more, rows, places, note=note, fatal=False)
         return found
 
     def _of_use(self, found: list[Candidate], rows: Rows, least: float) -> list[Candidate]:
         """Models with at least this weight in the mixture of their training rows."""
-        weights = self._weights([each.left_out for each in found], rows)
+        weights = self._weights(found, [each.left_out for each in found], rows)
         least = min(least, float(np.max(weights)))
         return [each for each, weight in zip(found, weights, strict=True) if weight >= least]
 
@@ -233,7 +243,7 @@ class Training:
         places: IntArray,
     ) -> MixtureModel:
         """The mixture whose weights predict the rows ``judge`` best, from predictions of them."""
-        fitted = self._weights(judged, judge)
+        fitted = self._weights(found, judged, judge)
         fitted[fitted < min(self.settings.least_weight, float(np.max(fitted)))] = 0.0
         fitted /= np.sum(fitted)
         mean = _mean(fitted, judged)
@@ -272,11 +282,12 @@ class Training:
         n = len(weights)
         self.report(Progress("model", n, n, None, 0.0, f"weights: {shown}", done=True))
 
-    def _weights(self, tables: list[FloatArray], rows: Rows) -> FloatArray:
+    def _weights(self, found: list[Candidate], tables: list[FloatArray], rows: Rows) -> FloatArray:
         """Weights of models with these probabilities of the rows, each row left out."""
         own = np.arange(len(rows.codes)), rows.codes
         proba = np.column_stack([table[own] for table in tables])
-        return mixture_weights(proba, rows.weights, self.shrinkage)
+        prior = np.array([self.prior.get(each.name, 1.0) for each in found])
+        return mixture_weights(proba, rows.weights, self.shrinkage, prior)
 
     def _fit_all(
         self,
@@ -290,8 +301,11 @@ class Training:
     ) -> list[Candidate]:
         """Fit each of the models; those that fail are left out, with a warning."""
         found, failed, fits = [], [], []
+        starts = starts or {}
+        if len(rows.X) <= self.settings.exact_rows:
+            models, starts = self._directed(models, rows, starts)
         for name, model in models.items():
-            start = self._start_of(name, starts or {})
+            start = self._start_of(name, starts)
             fits.append(
                 delayed(_fit_one)(self._prepared(model, rows), start, self._seen(name, rows))
             )
@@ -305,6 +319,23 @@ class Training:
         if failed:
             warn_user(f"Models that failed have no weight: {'; '.join(failed)}.", UserWarning)
         return found
+
+    def _directed(
+        self, models: dict[str, Any], rows: Rows, starts: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Models with directions learned from the rows, and starts of the others."""
+        names = [name for name in self.directed if name in models]
+        if not names:
+            return models, starts
+        others = {name: start for name, start in starts.items() if name not in names}
+        known = next((starts[name].kernel for name in names if name in starts), None)
+        rounds = self.settings.rounds if known is None else self.settings.more_rounds
+        first = self.directed[0]
+        learner, seen = self._prepared(self.models[first], rows), self._seen(first, rows)
+        with contextlib.suppress(Exception):  # then the models take what directions there are
+            learner = quietly(with_directions, learner, seen, rounds, known)
+        new = {name: clone(models[name]).set_params(kernel=learner.kernel) for name in names}
+        return models | new, others
 
     def _fit_again(
         self,
@@ -366,13 +397,18 @@ def _fit_one(model: Any, start: WarmStart | None, rows: Rows) -> tuple[Any, Floa
     try:
         if start is not None and isinstance(model, _SEARCHED) and model.optimizer is not None:
             model._start = start
-        with warnings.catch_warnings(), listening(silent):
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of searches: weights decide
-            model.fit(rows.X, rows.labels, sample_weight=rows.weights)
+        quietly(model.fit, rows.X, rows.labels, sample_weight=rows.weights)
         model.__dict__.pop("_start", None)
         return model, _left_out(model, rows), ""
     except Exception as error:  # whatever it is, the other models can do without this one
         return None, None, f"{type(error).__name__}: {error}"
+
+
+def quietly(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call without reports, or warnings that a search has not converged: weights decide."""
+    with warnings.catch_warnings(), listening(silent):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return call(*arguments, **options)
 
 
 def _left_out(model: Any, rows: Rows) -> FloatArray:

@@ -3,12 +3,15 @@
 With p_ik the probability that model k gives to the level of row i without that row, the weights
 maximise, over the simplex,
 
-    F(w) = sum_i n_i log sum_k w_k p_ik - shrinkage * KL(w || equal weights),
+    F(w) = sum_i n_i log sum_k w_k p_ik - shrinkage * KL(w || prior weights),
 
-which is concave. The gradient is g_k = sum_i n_i p_ik / m_i - shrinkage (log w_k + 1) with
-m_i = sum_k w_k p_ik. At the maximum all g_k with w_k > 0 are equal and no other is larger. In
+which is concave. The gradient is g_k = sum_i n_i p_ik / m_i - shrinkage (log w_k / prior_k + 1)
+with m_i = sum_k w_k p_ik. At the maximum all g_k with w_k > 0 are equal and no other is larger. In
 general F falls short of its maximum by at most max_k g_k - sum_k w_k g_k, the optimality gap.
 """
+
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -25,28 +28,32 @@ _OVERSTATED = 0.15
 _SHARPEST = 2.0
 
 
-def mixture_weights(proba: FloatArray, counts: FloatArray, shrinkage: float) -> FloatArray:
+def mixture_weights(
+    proba: FloatArray, counts: FloatArray, shrinkage: float, prior: FloatArray | None = None
+) -> FloatArray:
     """Weights of the models, (K,), from probabilities of left-out rows, (n, K), and counts (n,).
 
     Newton's method climbs F plus a barrier that shrinks to nothing. Equal models share their
-    weight.
+    weight as ``prior``, positive numbers, says; None is equal weights.
     """
-    n_models = proba.shape[1]
-    weights = np.full(n_models, 1.0 / n_models)
     used = counts > 0
-    proba, counts = _scaled(proba[used]), counts[used]
-    barrier = max(1.0, float(np.sum(counts)))
-    while n_models * barrier > _GAP:  # the gap that a barrier of mu sum_k log w_k leaves
+    F = _Objective.of(proba[used], counts[used], shrinkage, prior)
+    weights, barrier = F.prior, max(1.0, float(np.sum(counts)))
+    while len(weights) * barrier > _GAP:  # the gap that a barrier of mu sum_k log w_k leaves
         barrier /= 10
-        weights = _climb(proba, counts, shrinkage, barrier, weights)
+        weights = F.climb(barrier, weights)
     return weights
 
 
 def optimality_gap(
-    proba: FloatArray, counts: FloatArray, shrinkage: float, weights: FloatArray
+    proba: FloatArray,
+    counts: FloatArray,
+    shrinkage: float,
+    weights: FloatArray,
+    prior: FloatArray | None = None,
 ) -> float:
     """Nats by which F at these weights falls short of its maximum, at most."""
-    slope = _slope(_scaled(proba), counts, shrinkage, weights)[0]
+    slope = _Objective.of(proba, counts, shrinkage, prior).slope(weights)[0]
     return float(np.max(slope) - weights @ slope)
 
 
@@ -56,50 +63,61 @@ def _scaled(proba: FloatArray) -> FloatArray:
     return np.asarray(tiny / tiny.max(axis=1, keepdims=True))
 
 
-def _value(
-    proba: FloatArray, counts: FloatArray, shrinkage: float, barrier: float, w: FloatArray
-) -> float:
-    """F with the barrier, but for constants."""
-    logs = np.log(w)
-    return float(counts @ np.log(proba @ w) - shrinkage * (w @ logs) + barrier * np.sum(logs))
+@dataclass(frozen=True, eq=False)
+class _Objective:
+    """F, and its maximum with a barrier."""
 
+    proba: FloatArray
+    counts: FloatArray
+    shrinkage: float
+    prior: FloatArray
+    """weights without rows; they sum to one"""
 
-def _slope(
-    proba: FloatArray, counts: FloatArray, shrinkage: float, w: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Gradient of F, and the shares p_ik / m_i."""
-    shares = proba / (proba @ w)[:, None]
-    # The logarithm of a weight that vanished is finite, as 0 log 0 = 0.
-    logs = np.log(np.maximum(w, np.finfo(float).tiny))
-    return counts @ shares - shrinkage * (logs + 1.0), shares
+    @classmethod
+    def of(
+        cls, proba: FloatArray, counts: FloatArray, shrinkage: float, prior: FloatArray | None
+    ) -> Self:
+        """The objective of probabilities as they are."""
+        prior = np.ones(proba.shape[1]) if prior is None else prior
+        return cls(_scaled(proba), counts, shrinkage, prior / np.sum(prior))
 
+    def value(self, barrier: float, w: FloatArray) -> float:
+        """F with the barrier, but for constants."""
+        divergence = w @ np.log(w / self.prior)
+        likelihood = self.counts @ np.log(self.proba @ w)
+        return float(likelihood - self.shrinkage * divergence + barrier * np.sum(np.log(w)))
 
-def _climb(
-    proba: FloatArray, counts: FloatArray, shrinkage: float, barrier: float, w: FloatArray
-) -> FloatArray:
-    """Newton's method on the simplex for one barrier, with steps that stay inside."""
-    value = _value(proba, counts, shrinkage, barrier, w)
-    for _ in range(_NEWTON_STEPS):
-        slope, shares = _slope(proba, counts, shrinkage, w)
-        slope = slope + barrier / w
-        # In the variables u = step / w all curvatures are of the size of the counts.
-        scaled = shares * w
-        curvature = scaled.T @ (counts[:, None] * scaled)
-        curvature[np.diag_indices_from(curvature)] += shrinkage * w + barrier
-        towards, along = np.linalg.solve(curvature, np.column_stack([w * slope, w])).T
-        step = w * (towards - along * (w @ towards) / (w @ along))
-        gain = float(slope @ step)
-        if gain <= 1e-6 * barrier:
-            break
-        share = min(1.0, 0.95 / max(float(np.max(-step / w)), 1e-300))
-        new = _value(proba, counts, shrinkage, barrier, w + share * step)
-        while new < value + 0.1 * share * gain and share > 1e-8:
-            share /= 2
-            new = _value(proba, counts, shrinkage, barrier, w + share * step)
-        if new <= value:
-            break
-        w, value = w + share * step, new
-    return w / np.sum(w)
+    def slope(self, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Gradient of F, and the shares p_ik / m_i."""
+        shares = self.proba / (self.proba @ w)[:, None]
+        # The logarithm of a weight that vanished is finite, as 0 log 0 = 0.
+        logs = np.log(np.maximum(w, np.finfo(float).tiny) / self.prior)
+        return self.counts @ shares - self.shrinkage * (logs + 1.0), shares
+
+    def climb(self, barrier: float, w: FloatArray) -> FloatArray:
+        """Newton's method on the simplex for one barrier, with steps that stay inside."""
+        value = self.value(barrier, w)
+        for _ in range(_NEWTON_STEPS):
+            slope, shares = self.slope(w)
+            slope = slope + barrier / w
+            # In the variables u = step / w all curvatures are of the size of the counts.
+            scaled = shares * w
+            curvature = scaled.T @ (self.counts[:, None] * scaled)
+            curvature[np.diag_indices_from(curvature)] += self.shrinkage * w + barrier
+            towards, along = np.linalg.solve(curvature, np.column_stack([w * slope, w])).T
+            step = w * (towards - along * (w @ towards) / (w @ along))
+            gain = float(slope @ step)
+            if gain <= 1e-6 * barrier:
+                break
+            share = min(1.0, 0.95 / max(float(np.max(-step / w)), 1e-300))
+            new = self.value(barrier, w + share * step)
+            while new < value + 0.1 * share * gain and share > 1e-8:
+                share /= 2
+                new = self.value(barrier, w + share * step)
+            if new <= value:
+                break
+            w, value = w + share * step, new
+        return np.asarray(w / np.sum(w))
 
 
 def sharpness(proba: FloatArray, codes: IntArray, counts: FloatArray) -> float:

@@ -1,5 +1,6 @@
 """Tables of cells, numbers or texts; bad cells are named by line and column."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -205,4 +206,9 @@ def gaps(values: NDArray[Any]) -> BoolArray:
 def cell_text(text: str) -> str | None:
     """A cell without the spaces around it, or None for a missing value."""
     stripped = text.strip()
-    return None if stripped in MISSING else stripped
+    return None if stripped in MISSING else composed(stripped)
+
+
+def composed(text: str) -> str:
+    """Text in which an accent is part of its letter: the same word is written in two ways."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)

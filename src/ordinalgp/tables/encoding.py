@@ -19,6 +19,7 @@ the same row twice, to the last digit, and rows of weight zero have none.
 """
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -583,6 +584,9 @@ def read_target(
     if order is None:
         return _own_order(table, target, decimal)
     levels = _as_labels(order)
+    twice = [str(level) for level, count in Counter(levels).items() if count > 1]
+    if twice:
+        raise BadInput(f"The level {listed(twice)} is named more than once. Name each level once.")
     if isinstance(levels[0], str):
         labels, wrong = texts(cells), np.zeros(len(cells), dtype=bool)
         labels = np.where(gaps(cells), levels[0], labels).astype(str)
@@ -615,7 +619,7 @@ def _own_order(table: Table, target: str, decimal: str) -> tuple[Any, None, list
     if not present.any():
         raise BadInput(f"The target column {target} has no values at all.")
     if 2 * wrong.sum() >= present.sum():
-        found = sorted(set(texts(cells[present]).tolist()))
+        found = sorted(set(texts(cells[present]).tolist()), key=_by_numbers)
         raise BadInput(_no_order(target, found, table.advice))
     bad = _bad(table, target, wrong | ~present, "is not a number, as the other levels are")
     fine = labels[~wrong & present]
@@ -624,9 +628,20 @@ def _own_order(table: Table, target: str, decimal: str) -> tuple[Any, None, list
             f"The target column {target} has {n} different numbers, where a few ordered levels "
             f"are needed. Cut it into levels: {table.advice.cut()}."
         )
-    whole = bool(np.all(fine % 1 == 0))
     labels = np.where(wrong | ~present, fine[0], labels)
-    return labels.astype(np.int64) if whole else labels, None, bad
+    return labels.astype(np.int64) if _are_whole(fine) else labels, None, bad
+
+
+def _are_whole(values: FloatArray) -> bool:
+    """Whether numbers are integers that floats tell apart."""
+    return bool(np.all((values % 1 == 0) & (np.abs(values) < 2**53)))
+
+
+def _by_numbers(text: str) -> tuple[Any, ...]:
+    """Key that sorts texts by the numbers in them: "<18", "18-30", ">30"; "$5", "$10"."""
+    found = re.findall(r"\d+(?:[.]\d+)?", text)
+    open_end = -1 if text[:1] in "<≤" else 1 if text[:1] in ">≥" or text[-1:] == "+" else 0
+    return not found, [(float(each), open_end) for each in found], text
 
 
 def _as_labels(order: Sequence[Any]) -> list[Any]:
@@ -635,7 +650,7 @@ def _as_labels(order: Sequence[Any]) -> list[Any]:
     if any(value is None for value in parsed):
         return [str(level) for level in order]
     values = [float(value) for value in parsed if value is not None]
-    return [int(v) for v in values] if all(v == int(v) for v in values) else values
+    return [int(v) for v in values] if _are_whole(np.array(values)) else values
 
 
 def _bad(table: Table, target: str, where: Any, reason: str) -> list[BadCell]:

@@ -26,13 +26,33 @@ from ordinalgp.tables.cells import BadInput, BadRows, Table, cell_text, objects
 from ordinalgp.tables.decimals import decimal_mark, example
 from ordinalgp.tables.encodings import find_encoding
 from ordinalgp.tables.spreadsheets import is_spreadsheet, read_sheet
-from ordinalgp.tables.text import TextLayout, text_chunks
+from ordinalgp.tables.text import TextLayout, left_out_title, text_chunks
 
 _PARQUET = b"PAR1"
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")  # row labels, stored beside the columns
 _UNREADABLE = (OSError, EOFError, zlib.error)
-_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 _GZIP = b"\x1f\x8b"
+_UNPACK, _SAVE = "Unpack it first.", "Save it as CSV or Parquet."
+_OTHER_FORMATS = {
+    b"\xd0\xcf\x11\xe0": "an old Excel file. Save it as .xlsx or CSV.",
+    b"BZh": f"compressed by bzip2. {_UNPACK}",
+    b"\xfd7zX": f"compressed by xz. {_UNPACK}",
+    b"\x28\xb5\x2f\xfd": f"compressed by zstd. {_UNPACK}",
+    b"7z\xbc\xaf": f"a 7z archive. {_UNPACK}",
+    b"Rar!": f"a RAR archive. {_UNPACK}",
+    b"%PDF": f"a PDF. {_SAVE}",
+    b"SQLi": f"an SQLite database. {_SAVE}",
+    b"ARRO": f"a Feather or Arrow file. {_SAVE}",
+    b"\x89HDF": f"an HDF5 file. {_SAVE}",
+    b"\x93NUM": f"a file of numpy. {_SAVE}",
+    b'{"': f"JSON. {_SAVE}",
+    b"[{": f"JSON. {_SAVE}",
+    b"<htm": f"a page in HTML. {_SAVE}",
+    b"<!do": f"a page in HTML. {_SAVE}",
+    b"<tab": f"a page in HTML. {_SAVE}",
+    b"<?xm": f"XML. {_SAVE}",
+}
+"""formats that are not read, by their first bytes"""
 
 Rows = dict[str, list[Any]]
 
@@ -97,14 +117,18 @@ class TableFile:
         file.seek(0)
         if not magic:
             raise BadInput(f"{self.path} is empty. A first line with column names is needed.")
-        if magic == _PARQUET:
+        if magic == _PARQUET and self.style.sheet is None:
             yield from _parquet_chunks(self.path, file, rows)
-        elif magic == _OLD_EXCEL:
-            raise BadInput(f"{self.path} is an old Excel file. Save it as .xlsx or CSV.")
+        elif (what := _other_format(magic)) is not None:
+            raise BadInput(f"{self.path} is {what}")
+        elif self.style.sheet is not None and not magic.startswith(b"PK"):
+            raise BadInput(
+                f"{self.path} is no Excel file, so it has no sheet {self.style.sheet!r}."
+            )
         elif magic.startswith(b"PK"):
             if not is_spreadsheet(file):
                 raise BadInput(f"{self.path} is a zip file, but no Excel file. Unpack it first.")
-            yield from read_sheet(self.path, file, self.style.sheet, rows)
+            yield from read_sheet(self.path, file, self.style.sheet, rows, self.say)
         elif magic.startswith(_GZIP):
             with gzip.open(file) as unpacked:
                 yield from self._text(unpacked, rows)
@@ -113,10 +137,15 @@ class TableFile:
 
     def _text(self, file: Any, rows: int | None) -> Iterator[Table]:
         style = self.style
+        if style.encoding is not None:
+            _check_encoding(style.encoding)
         encoding = style.encoding or find_encoding(self.path, file, self.advice, self.say)
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         try:
-            yield from text_chunks(text, TextLayout.find(text, style.separator), rows)
+            layout = TextLayout.find(text, style.separator)
+            if layout.title:
+                self.say(f"{self.path}: {left_out_title(layout.title)}")
+            yield from text_chunks(text, layout, rows)
         except csv.Error as error:
             raise BadInput(
                 f"{self.path} is not a well-formed CSV: {error}. Check its quotes."
@@ -155,6 +184,25 @@ def parquet_rows(path: Path) -> int | None:
             return int(parquet.metadata.num_rows)
 
 
+def _check_encoding(name: str) -> None:
+    """Raise unless there is such an encoding of texts."""
+    try:
+        "".encode(name)
+    except (LookupError, ValueError):
+        raise BadInput(
+            f"There is no encoding {name!r} of texts. Use for example utf-8, utf-16 or cp1252, or "
+            "leave it out."
+        ) from None
+
+
+def _other_format(magic: bytes) -> str | None:
+    """Format that is not read, and what to do."""
+    for start, told in _OTHER_FORMATS.items():
+        if magic.startswith(start) or (start[:1] == b"<" and magic.lower().startswith(start)):
+            return told
+    return None
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """Open a file; what comes through a pipe is first put into a file of its own."""
@@ -178,12 +226,16 @@ def _refusing(path: Path) -> Iterator[None]:
             f"{path} is not text in {error.encoding} (byte {error.start} is "
             f"0x{error.object[error.start]:02x}). Leave out its encoding, or name another one."
         ) from error
-    except LookupError as error:
-        raise BadInput(f"There is no such encoding: {error}.") from error
+    except UnicodeError as error:
+        raise BadInput(
+            f"{path} is not text in the encoding that was named: {error}. Leave out its encoding, "
+            "or name another one."
+        ) from error
     except PermissionError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.") from error
     except _UNREADABLE as error:
-        raise BadInput(f"{path} cannot be read: {error}. It may be damaged.") from error
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{path} cannot be read: {reason}. It may be damaged.") from error
 
 
 def _pyarrow() -> Any:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from ordinalgp._typing import FloatArray, IntArray
-from ordinalgp.tables.cells import BadInput, Table, cell_text, objects, texts
+from ordinalgp.tables.cells import BadInput, Table, cell_text, composed, objects, texts
 
 _MISSING = ("NoneType", "NAType", "NaTType")  # types of missing values
 _MAYBE_MISSING = (float, np.floating, Decimal, np.datetime64, np.timedelta64)  # NaN, NaT
@@ -117,7 +117,7 @@ def _named(data: Any) -> dict[str, Any]:
 
 def column_name(key: Any) -> str:
     """Name of a column as text; the parts of a name with several levels are joined by "_"."""
-    return "_".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    return composed("_".join(map(str, key)) if isinstance(key, tuple) else str(key))
 
 
 def _require_different(names: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from ordinalgp.decisions import decide
 from ordinalgp.gp import OrdinalGPClassifier
 from ordinalgp.kernels import Additive, ARDLinear, Exponential
 from ordinalgp.kernels.per_column import per_column
-from ordinalgp.models.base import NoLeaveOneOut
+from ordinalgp.models.base import NoLeaveOneOut, check_decision
 from ordinalgp.models.default_kernel import gaussian_kernel
 from ordinalgp.models.effects import Effects, LevelEffects
 from ordinalgp.persistence import save, saved_as
@@ -411,6 +411,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
             raise ValueError("classifier is not an estimator")
         result.check()
         self._keep(result)
+        check_decision(self.decision_, len(self.categories_))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether there is a result."""

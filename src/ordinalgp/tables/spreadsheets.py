@@ -3,7 +3,7 @@
 import datetime
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from ordinalgp.runtime.extras import import_extra
 from ordinalgp.tables.cells import BadInput, Table, cell_text, objects
-from ordinalgp.tables.text import header
+from ordinalgp.tables.text import header, left_out_title, titles
 
 _NUMBERS = (int, float)
+_MOST_ROWS = 20  # rows that titles are looked for in
 
 
 def is_spreadsheet(file: BinaryIO) -> bool:
@@ -28,8 +29,13 @@ def is_spreadsheet(file: BinaryIO) -> bool:
     return found
 
 
-def read_sheet(path: Path, file: BinaryIO, sheet: str | None, rows: int | None) -> Iterator[Table]:
-    """Read a sheet, by default the first; its first row that is not empty names the columns."""
+def read_sheet(
+    path: Path, file: BinaryIO, sheet: str | None, rows: int | None, say: Callable[[str], None]
+) -> Iterator[Table]:
+    """Read a sheet, by default the first; its first row that is not empty names the columns.
+
+    Titles above this row are left out, which is said.
+    """
     openpyxl = import_extra("openpyxl", "Excel files need", "tables")
     try:
         with warnings.catch_warnings():
@@ -37,11 +43,17 @@ def read_sheet(path: Path, file: BinaryIO, sheet: str | None, rows: int | None) 
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             lines = _sheet(path, book, sheet)
         book.close()
-    except (KeyError, zipfile.BadZipFile, ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, BadInput):
-            raise
-        raise BadInput(f"{path} is not a readable Excel file: {error}") from error
-    table = _table(path, lines)
+    except (BadInput, MemoryError):
+        raise
+    except Exception as error:  # by zipfile, the parser of XML or openpyxl, whatever it met
+        raise BadInput(
+            f"{path} is not a readable Excel file ({type(error).__name__}: {error}). Save it again "
+            "from Excel, or as CSV."
+        ) from error
+    if n_titles := titles([[_name(cell) for cell in row] for _, row in lines[:_MOST_ROWS]]):
+        title = next(filter(None, map(_name, lines[0][1])))
+        say(f"{path}: {left_out_title(title)}")
+    table = _table(path, lines[n_titles:])
     for first in range(0, len(table), rows or max(1, len(table))):
         place = np.arange(len(table))
         last = first + (rows or len(table))

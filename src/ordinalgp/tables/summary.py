@@ -15,7 +15,7 @@ from ordinalgp.decisions import (
 from ordinalgp.decisions import intervals as runs
 from ordinalgp.sequential import SequentialOrdinalGP
 from ordinalgp.stacking import StackedOrdinalGP
-from ordinalgp.tables.cross_validation import HeldOut
+from ordinalgp.tables.cross_validation import HeldOut, frequencies
 from ordinalgp.tables.importance import ImportanceSettings
 from ordinalgp.tables.model import TableModel
 from ordinalgp.tables.monotone import agreements
@@ -108,8 +108,8 @@ def intervals(model: TableModel, codes: IntArray, p: FloatArray) -> list[dict[st
 
 
 def baseline(model: TableModel, n: int) -> FloatArray:
-    """Naive prediction for ``n`` rows: the share of every level in training."""
-    return np.tile(model.level_counts_ / model.level_counts_.sum(), (n, 1))
+    """Naive prediction for ``n`` rows: shares of the levels in training, half a row added each."""
+    return np.tile(frequencies(model.level_counts_), (n, 1))
 
 
 def importance(model: TableModel) -> dict[str, tuple[float, float]] | None:
@@ -144,7 +144,9 @@ def summarise(model: TableModel) -> dict[str, Any]:
         "noise": float(classifier.likelihood_.noise) if hasattr(model, "likelihood_") else None,
         "kernel": str(classifier.kernel_) if hasattr(classifier, "kernel_") else None,
         "weights": classifier.weights_ if isinstance(classifier, StackedOrdinalGP) else None,
-        "mixture": _mixture(classifier) if isinstance(classifier, StackedOrdinalGP) else None,
+        "mixture": meaning_of_weights(classifier)
+        if isinstance(classifier, StackedOrdinalGP)
+        else None,
         "log_evidence": None if found is None else float(found),
         "monotone": agreements(model),
         "converged": bool(getattr(classifier, "converged_", True)),
@@ -163,16 +165,17 @@ def summarise(model: TableModel) -> dict[str, Any]:
     } | _validation(model)
 
 
-def _mixture(classifier: StackedOrdinalGP) -> str:
+def meaning_of_weights(classifier: StackedOrdinalGP) -> str:
     """Sentence that says what the weights of a mixture mean."""
-    share = sum(
-        classifier.weights_[name]
-        for name, model in classifier.models_.items()
-        if isinstance(model, SequentialOrdinalGP)
-    )
-    if share >= 2 / 3:
+    weights, prior = classifier.weights_, classifier.prior_weights_
+    sequential = [n for n, m in classifier.models_.items() if isinstance(m, SequentialOrdinalGP)]
+    share = sum(weights[name] for name in sequential)
+    # As if all models had counted the same before the rows were seen.
+    fair = sum(weights[name] / prior[name] for name in sequential)
+    fair /= sum(weights[name] / prior[name] for name in classifier.models_)
+    if fair >= 2 / 3:
         meaning = "one scale for all levels does not fit well here"
-    elif share <= 1 / 3:
+    elif fair <= 1 / 3:
         meaning = "one scale for all levels fits well here"
     else:
         meaning = "one scale for all levels, and one per step, fit about equally well"

@@ -1,8 +1,8 @@
-"""Layout of text files: separator, quotes, comments and the line of names; and their rows."""
+"""Layout of text files: separator, quotes, titles, comments and the line of names; their rows."""
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from ordinalgp.tables.cells import BadCell, Table, cell_text, objects
+from ordinalgp.tables.cells import BadCell, Table, cell_text, composed, objects
+from ordinalgp.tables.numerals import number
 
 _SEPARATORS = (",", ";", "\t", "|", " ")
 _PROBE_LINES = 20  # lines that the layout is guessed from
+_MOST_TITLES = 5  # lines above the names
+_AROUND_TITLES = ' \t\r\n,;|"'
 _LONGEST_CELL = 2**24
 _Record = tuple[int, list[str], BadCell | None]
 _DECLARED = re.compile(r'"?sep=(.)"?\s*')  # the first line of files for Excel
@@ -41,6 +44,8 @@ class TextLayout:
     after_quotes: bool = False
     """whether blanks stand between a quote and the separator"""
     skipped: int = 0
+    title: str = ""
+    """a title above the names, which is among the lines that are skipped"""
 
     @classmethod
     def find(cls, text: Any, separator: str | None) -> "TextLayout":
@@ -56,8 +61,13 @@ class TextLayout:
         declared = _DECLARED.fullmatch(lines[skipped]) if lines[skipped:] else None
         if declared is not None:
             skipped, separator = skipped + 1, separator or declared[1]
-        plain = [line for line in lines[skipped:] if not line.startswith("#")]
-        blanks = False
+        places = [
+            at for at in range(skipped, len(lines)) if lines[at].strip() and lines[at][0] != "#"
+        ]
+        plain, title, blanks = [lines[at] for at in places], "", False
+        if n_titles := _titles(plain, separator):
+            skipped, title = places[n_titles], plain[0].strip(_AROUND_TITLES)
+            plain = plain[n_titles:]
         if separator is None:
             separator, blanks = _guess(plain)
         elif separator == " ":
@@ -65,7 +75,7 @@ class TextLayout:
         skipped += _comments(lines[skipped:], separator)
         after = re.compile(rf'"[ \t]+({re.escape(separator)}|\r?\n|$)')
         spaced = separator not in " \t" and any(after.search(line) for line in plain)
-        return cls(separator, blanks, spaced, skipped)
+        return cls(separator, blanks, spaced, skipped, title)
 
     def records(self, text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         """Every record that is not empty, with the line that it starts on."""
@@ -75,7 +85,15 @@ class TextLayout:
             self._tidied(lines), delimiter=self.separator, skipinitialspace=skip, strict=True
         )
         before = 0
-        for row in reader:
+        while True:
+            try:
+                row = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                what = str(error).replace("unexpected end of data", "a quote is never closed")
+                line = self.skipped + before + 1
+                raise csv.Error(f"in the row that begins in line {line}, {what}") from error
             yield self.skipped + before + 1, row
             before = reader.line_num
 
@@ -87,6 +105,31 @@ class TextLayout:
             ends = re.compile(rf'(?<!")"[ \t]+(?=[{re.escape(self.separator)}\r\n]|$)')
             return (ends.sub('"', line) for line in lines)
         return lines
+
+
+def _titles(lines: list[str], separator: str | None) -> int:
+    """Number of lines above the names, each with a single cell; they are titles."""
+    candidates = _SEPARATORS[:-1] if separator is None else (separator,)
+    for n in range(_MOST_TITLES):
+        for mark in candidates:
+            fit, width = _widths(lines[n:], mark, skipinitialspace=True)
+            if fit and len(lines) - n > 1:
+                rows = list(csv.reader(lines, delimiter=mark, skipinitialspace=True))
+                return titles(rows) if width > 2 or n > 0 else 0
+    return 0
+
+
+def titles(rows: Sequence[Sequence[str]]) -> int:
+    """Number of rows above the names of a table; names are several, and none is a number."""
+    filled = [[cell for cell in row if cell.strip()] for row in rows[: _MOST_TITLES + 1]]
+    first = next((at for at, cells in enumerate(filled) if len(cells) > 1), 0)
+    names = filled[first] if first else []
+    return first if names and not any(number(name) is not None for name in names) else 0
+
+
+def left_out_title(title: str) -> str:
+    """Sentence on a title above the names of the columns."""
+    return f"{title!r:.60} was taken for a title, and left out."
 
 
 def _comments(lines: list[str], separator: str) -> int:
@@ -130,7 +173,8 @@ def _guess(lines: list[str]) -> tuple[str, bool]:
 def header(given: list[str], unit: str, width: int) -> tuple[list[str], tuple[str, ...]]:
     """Names of columns, each different, and problems with them."""
     given = given[:width]
-    found = [name.strip() or f"column {place}" for place, name in enumerate(given, start=1)]
+    names = [composed(name.strip()) for name in given]
+    found = [name or f"column {place}" for place, name in enumerate(names, start=1)]
     places: dict[str, list[int]] = {}
     for place, name in enumerate(found, start=1):
         places.setdefault(name, []).append(place)

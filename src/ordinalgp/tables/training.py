@@ -118,13 +118,16 @@ class Source:
     ) -> Usable:
         """Parsed features, labels and order of levels of some rows, without bad ones."""
         problems = Problems() if problems is None else problems
+        cut = not problems  # the target cannot be read where its borders are not known
         problems += [*table.problems, *self._wrong_names(table)]
         labels, order, wrong = [], None, list(table.bad)
-        if self.target in table.columns:
+        if self.target in table.columns and len(table) and cut:
             found = problems.collect(self.labels, table)
             labels, order, misread = found or ([], None, [])
             wrong += misread
-        X, misfits = problems.collect(self.features, table, like) or (table, [])
+        X, misfits = table, []
+        if len(table) and not self._is_unseparated(table):
+            X, misfits = problems.collect(self.features, table, like) or (table, [])
         wrong += misfits
         if wrong and self.file.bad.policy == "error":
             problems.append(describe_rows(self.file.bad.source, table, wrong))
@@ -134,17 +137,27 @@ class Source:
             raise BadInput(f"{self.file.path} has no rows that can be used.")
         return X.take(keep), labels[keep], order
 
+    def _is_unseparated(self, table: Table) -> bool:
+        """Whether the only column is another than the target, as by a strange separator."""
+        return len(table.columns) == 1 and self.target not in table.columns
+
     def _wrong_names(self, table: Table) -> list[str]:
         """Messages on names that no column has."""
         known = listed(list(table.columns))
         found = []
         if self.target not in table.columns:
-            found.append(f"There is no target column {self.target!r}. The columns are {known}.")
+            told = f"The columns are {known}."
+            if self._is_unseparated(table):
+                told = f"The only column is {known}: if something separates cells, "
+                told += "name it with --separator."
+            found.append(f"There is no target column {self.target!r}. {told}")
         for option in ("drop", "nominal", "numeric"):
             unknown = [name for name in getattr(self, option) if name not in table.columns]
             if unknown:
                 names = listed([*map(repr, unknown)])
                 found.append(f"--{option} names {names}, but the columns are {known}.")
+        if both := sorted(set(self.nominal) & set(self.numeric)):
+            found.append(f"Column {listed(both)} is in --nominal and in --numeric. Leave out one.")
         if self.groups is not None and self.groups not in table.columns:
             found.append(f"--groups names {self.groups!r}, but the columns are {known}.")
         return found

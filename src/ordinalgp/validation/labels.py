@@ -14,6 +14,7 @@ from ordinalgp.runtime.warning import warn_user
 _MIN_ROWS_TO_CALL_CONTINUOUS = 10
 MOST_UNNAMED_LEVELS = 50
 """different numbers that are taken for levels without being named"""
+_EXACT = 2**53  # whole numbers up to here are floats without rounding
 _MOST_SAVED_LEVELS = 100_000  # no fit takes so many; a file with more is hostile
 
 
@@ -113,8 +114,21 @@ def require_few_levels(classes: NDArray[Any], name: str, what: str = "categories
 
 def class_positions(categories: NDArray[Any], classes: NDArray[Any]) -> IntArray:
     """Place of each of ``classes`` in ``categories``, by value; -1 where it has none."""
+    if _comparable(categories) and _comparable(classes) and len(categories):
+        order = np.argsort(categories, kind="stable")
+        ranked = categories[order]
+        places = np.maximum(np.searchsorted(ranked, classes, side="right") - 1, 0)
+        return np.where(ranked[places] == classes, order[places], -1)
     rank = {level: place for place, level in enumerate(categories.tolist())}
     return np.array([rank.get(label, -1) for label in classes.tolist()], dtype=np.intp)
+
+
+def _comparable(values: NDArray[Any]) -> bool:
+    """Whether values are numbers that numpy compares as Python does, beyond no float's digits."""
+    if values.ndim != 1 or values.dtype.kind not in "biuf" or values.dtype.itemsize > 8:
+        return False
+    small = values.dtype.kind in "bf" or values.dtype.itemsize < 8 or not len(values)
+    return small or bool(values.max() <= _EXACT and values.min() >= -_EXACT)
 
 
 def levels_agree(categories: NDArray[Any], classes: NDArray[Any]) -> bool:
@@ -131,14 +145,27 @@ def label_values(labels: Any, name: str) -> NDArray[Any]:
 
     Lists go through ``object``: numpy would turn ``['low', nan]`` into the strings 'low', 'nan'.
     """
-    raw = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
-    values = column_or_1d(raw, warn=True)
+    values = column_or_1d(_raw(labels), warn=True)
     _reject_missing(values, name)
     if values.dtype == object:
         keep_strings = str(getattr(labels, "dtype", "")) == "object"
         values = _natural(values, name, keep_strings=keep_strings)
     _reject_infinite(values, name)
     return values
+
+
+def _raw(labels: Any) -> NDArray[Any]:
+    """Labels as an array: of numbers where a list holds nothing else, else of objects."""
+    if not isinstance(labels, list | tuple):
+        return np.asarray(labels)
+    if labels and isinstance(labels[0], int | float | np.number | np.bool_):
+        try:
+            values = np.asarray(labels)
+        except ValueError:  # lists of different lengths among the numbers
+            values = np.empty(0, dtype=object)
+        if values.dtype.kind in "biuf":
+            return values
+    return np.asarray(labels, dtype=object)
 
 
 def _natural(values: NDArray[Any], name: str, *, keep_strings: bool) -> NDArray[Any]:
@@ -268,10 +295,12 @@ def _reject_unknown(
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         row = unknown[0]
+        advice = f"Add this level to categories or drop such rows ({len(unknown)} in all)."
+        if (values.dtype.kind in "biuf") != (categories.dtype.kind in "biuf"):
+            advice = "Give both as strings, or both as numbers."
         raise ValueError(
             f"{name} must hold only the levels of categories, [{show(categories)}], but row {row} "
-            f"is {show(values[[row]])}. Add this level to categories or drop such rows "
-            f"({len(unknown)} in all)."
+            f"is {show(values[[row]])}. {advice}"
         )
 
 
