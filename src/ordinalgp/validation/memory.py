@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_LITTLE = 2**26  # bytes that are always free
+_LITTLE = 2**23  # bytes that are always free
 
 
 def check_bytes(name: str, value: Any) -> float:
