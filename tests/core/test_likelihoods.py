@@ -21,6 +21,8 @@ B = [-0.7, 0.1, 1.9]
 H = 1e-5
 M = 40
 EXTRA = np.random.default_rng(8).uniform(0.1, 1.0, M)
+BY_RATER = {"RowProbit", "RowGaussian"}
+"""over the ratings of many raters, tested in tests/collaborative/test_batch.py"""
 NOISE = {OrdinalProbit: stats.norm, OrdinalLogit: stats.logistic}
 """distribution with P(y <= j|u) = cdf((b_j - u) / noise); a new threshold model is added here"""
 
@@ -37,7 +39,7 @@ def implementations():
                 continue
             if is_one and not inspect.isabstract(cls) and not getattr(cls, "_is_protocol", False):
                 found[cls.__name__] = cls
-    return found
+    return {name: cls for name, cls in found.items() if name not in BY_RATER}
 
 
 def examples(cls):

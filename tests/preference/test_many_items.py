@@ -221,8 +221,9 @@ def test_inconsistent_models_of_many_items_are_refused(tmp_path):
     *_, thin = learned("sparse", n=60)
     model = thin._result.model
     shorter = replace(model.sites, tau=model.sites.tau[:-1], nu=model.sites.nu[:-1])
+    parts = model.task, shorter, model.summary, model.search_items
     with pytest.raises(ValueError, match="disagree"):
-        type(model).restored(model.task, shorter, model.summary, model.search_items)
+        type(model).restored(*parts, derive=True)
 
 
 @pytest.mark.parametrize("seed", range(3))

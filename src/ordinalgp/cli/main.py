@@ -67,7 +67,7 @@ COMMANDS = {  # in the order of --help
     ),
     "recommend": Entry(
         "rate",
-        "Recommend items to raters, by a model of ordinalgp rate.",
+        "Recommend items that a rater has not rated, those with the highest expected rating first.",
         "recommend model.ogp Ann Bob -n 5",
     ),
     "report": Entry(

@@ -45,6 +45,9 @@ Bibliography of the package; ``docs/papers.md`` says where each formula of the f
 .. [Houlsby11] N. Houlsby, F. Huszar, Z. Ghahramani and M. Lengyel, "Bayesian active learning for
    classification and preference learning", arXiv:1112.5745, 2011.
 .. [Nocedal06] J. Nocedal and S. J. Wright, "Numerical optimization", 2nd edition, Springer, 2006.
+.. [Radhakrishnan24] A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for
+   feature learning in neural networks and backpropagation-free machine learning models", Science
+   383, 1461-1467, 2024.
 .. [Rasmussen06] C. E. Rasmussen and C. K. I. Williams, "Gaussian processes for machine learning",
    MIT Press, 2006.
 .. [Riihimaki10] J. Riihimäki and A. Vehtari, "Gaussian processes with monotonicity information",

@@ -56,13 +56,15 @@ class ArrayRows:
             yield self.rows.take(slice(i, i + self.chunk_rows))
 
     def sample(self, size: int, rng: np.random.RandomState) -> Chunk:
-        """Up to ``size`` rows of positive weight, drawn without replacement."""
+        """All rows, or ``size`` of those of positive weight, drawn without replacement."""
         used = np.flatnonzero(self.rows.counts > 0)
         if not len(used):
             raise ValueError(
                 f"None of {self.n_rows:,} rows drawn to begin with has a positive weight. Leave "
                 "out the rows of weight zero."
             )
+        if size >= self.n_rows:  # in their places, so that all can be left out in turn
+            return self.rows.take(slice(None))
         return self.rows.take(used[draw(len(used), size, rng)])
 
 

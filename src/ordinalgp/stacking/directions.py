@@ -4,12 +4,8 @@ A kernel with a length scale per feature knows which features matter, but not wh
 them do. Where levels follow rules almost without noise, fits can tell: with g_i the gradient of
 the posterior mean of the latent function at row i, G = mean_i g_i g_i' is large along directions in
 which the function changes. A kernel of x P with P = G^(1/4) compares rows along these directions,
-and the next fit finds them more clearly. This is the recursive feature machine of [Rad24]_, with
-P P' = sqrt(G) in place of G, which is more careful.
-
-.. [Rad24] Radhakrishnan, A., Beaglehole, D., Pandit, P. and Belkin, M. (2024). Mechanism for
-   feature learning in neural networks and backpropagation-free machine learning models. Science
-   383, 1461-1467.
+and the next fit finds them more clearly. This is the recursive feature machine of
+[Radhakrishnan24]_, with P P' = sqrt(G) in place of G, which is more careful.
 """
 
 from typing import Any
