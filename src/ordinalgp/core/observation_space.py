@@ -5,6 +5,7 @@ Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
 
 from collections.abc import Callable
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -64,6 +65,12 @@ class ObservationSpacePosterior(Posterior):
         else:
             mean = self._K @ self.weights
             self.mean = mean if self._h is None else self._h + mean
+
+    def centred(self, weights: FloatArray, mean: FloatArray) -> Self:
+        """The same covariance around another mean, which belongs to these weights."""
+        moved = super().centred(weights, mean)
+        moved._u = self._A.apply(mean)
+        return moved
 
     def _observation_weights(self, shift: FloatArray) -> FloatArray:
         """W = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""

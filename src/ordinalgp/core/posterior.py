@@ -78,6 +78,12 @@ class Posterior(Protocol):
         moved.move(nu)
         return moved
 
+    def centred(self, weights: FloatArray, mean: FloatArray) -> Self:
+        """The same covariance around another mean, which belongs to these weights."""
+        moved = object.__new__(type(self))
+        vars(moved).update(vars(self), weights=weights, mean=mean)
+        return moved
+
     @property
     def preconditioner(self) -> Preconditioner | None:
         """The part that helps with a similar problem; none for few projections that are not f."""
