@@ -27,7 +27,7 @@ from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_da
 from ordinalgp.many_rows.induced_evidence import InducedEvidence, InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, greedy_points
 from ordinalgp.many_rows.model import InducedGP
-from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
+from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps, as_read_again
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.exact import GPOptions, SearchSummary, warn_without_cavity
@@ -138,7 +138,7 @@ class Stages:
                 task, sites = self._model_of_sample(pool, rng)
                 if self.rows.n_rows <= n_sample:
                     return _infer_at_once(task, sites)
-                task, start = self._first_posterior(task, sites, pool, rng)
+                task, start = self._first_posterior(as_read_again(task), sites, pool, rng)
             try:
                 found = self._passes(self.rows, task, store).run(start, saved)
             except KeyboardInterrupt as interrupt:

@@ -6,8 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-_LITTLE = 2**23  # bytes that are always free
-
 
 def check_bytes(name: str, value: Any) -> float:
     """Return a number of bytes, also from text like "512MB" or "1.5 GB" (powers of ten)."""
@@ -38,8 +36,7 @@ def available_memory() -> int | None:
 
 def check_memory(n_rows: int, n_matrices: int = 8) -> None:
     """Raise MemoryError if ``n_matrices`` matrices of (n_rows, n_rows) doubles do not fit."""
-    needed = n_matrices * 8 * n_rows**2
-    free = None if needed < _LITTLE else available_memory()  # asking takes a while
+    needed, free = n_matrices * 8 * n_rows**2, available_memory()
     if free is None or needed <= free:
         return
     raise MemoryError(
