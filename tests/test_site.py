@@ -16,19 +16,22 @@ import ordinalgp
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
-# Folders whose classes users import from ordinalgp itself, and the reader of model files.
+# Folders whose estimators users import from ordinalgp itself; what else they offer is listed.
 INSIDE = {
-    "baselines", "collaborative", "gp", "least_squares", "persistence", "preference", "sequential",
-    "sparse", "stacking",
+    "baselines", "collaborative", "gp", "least_squares", "preference", "sequential", "sparse",
+    "stacking",
 }  # fmt: skip
+NOT_FOR_USERS = {"__main__", "persistence"}
 
 
 def public_names():
     """Public names of the package and of its public modules, as (module, name)."""
-    modules = [m.name for m in pkgutil.iter_modules(ordinalgp.__path__) if m.name not in INSIDE]
-    for module in ["ordinalgp", *(f"ordinalgp.{name}" for name in modules if name != "__main__")]:
+    found = (module.name for module in pkgutil.iter_modules(ordinalgp.__path__))
+    modules = [name for name in found if name not in NOT_FOR_USERS]
+    for module in ["ordinalgp", *(f"ordinalgp.{name}" for name in modules)]:
+        inside = module.partition(".")[2] in INSIDE
         for name in getattr(importlib.import_module(module), "__all__", ()):
-            if not name.startswith("_"):
+            if not name.startswith("_") and not (inside and name in ordinalgp.__all__):
                 yield module, name
 
 

@@ -57,6 +57,7 @@ _HOMES = {
     "load": "persistence",
 }
 _MODULES = (
+    "ask",
     "baselines",
     "collaborative",
     "datasets",

@@ -230,6 +230,8 @@ def test_two_outputs_have_two_names(command, ready, no_work, tmp_path):
     (tmp_path / "link").symlink_to(".")
     code, _, err = ready(*start, "-o", "out.png", "--plot", "link/out.png")
     assert (code, "Two outputs have the name 'link/out.png'" in err) == (2, True)
+    code, _, err = ready("rate", "train.csv", "-o", "out.csv", "--raters", "link/out.csv")
+    assert (code, "Two outputs have the name 'link/out.csv'" in err) == (2, True)
 
 
 def test_pictures_of_rows_spare_inputs(ready, tmp_path):

@@ -35,6 +35,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "sparse": ("SparseBayesOrdinalClassifier", {}),
 }
 """words for ``--model``: estimator, and parameters that the word fixes"""
+_HARDLY_A_ROW = 0.05  # rows of a level that a model expects, below which it rules the level out
 _PARALLEL_ROWS = 300  # with fewer, to start other processes takes as long as the folds
 _SPARSE_KERNELS = {"rbf": "gaussian", "exponential": "exponential", "auto": "auto"}
 
@@ -323,10 +324,26 @@ def _tell_counters(model: TableModel) -> None:
 
 
 def _tell_absent(model: TableModel) -> None:
-    """Name levels without rows, which threshold models do not expect to see."""
-    absent = model.categories_[model.level_counts_ == 0].tolist()
-    if absent and hasattr(model, "thresholds_"):
+    """Name levels without rows, and what the model makes of them."""
+    absent = model.level_counts_ == 0
+    if not absent.any():
+        return
+    names = listed(list(map(str, model.categories_[absent].tolist())))
+    expected = model.classifier_.category_proba(model.sample_).mean(axis=0)
+    n = model.level_counts_.sum()
+    if np.any(expected[absent] < _HARDLY_A_ROW / n):
         common.note(
-            f"No row has the level {listed(list(map(str, absent)))}, so this model all but rules "
-            "it out. If it may occur, use --model sequential, or leave --model out."
+            f"No row has the level {names}, so this model all but rules it out. If it may occur, "
+            "use --model gp or sequential, or leave --model out."
         )
+    else:
+        common.note(
+            f"No row has the level {names}: its probability is about that of one row in "
+            f"{_rounded(1 / expected[absent].min()):,}. If it cannot occur, leave it out of "
+            "--categories."
+        )
+
+
+def _rounded(value: float) -> int:
+    """A number with two digits."""
+    return int(float(f"{value:.1e}"))

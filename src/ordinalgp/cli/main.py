@@ -60,6 +60,11 @@ COMMANDS = {  # in the order of --help
         "Rank items from comparisons of pairs, best first.",
         "rank items.csv comparisons.csv -o ranking.csv",
     ),
+    "ask": Entry(
+        "ask",
+        "Ask people which of two items is better, and rank the items while they answer.",
+        'ask essays.csv --question "Which essay is better?"',
+    ),
     "rate": Entry(
         "rate",
         "Fit a model to ratings of items by many raters, and save it.",

@@ -26,6 +26,7 @@ from ordinalgp.cli.outcomes import (
     read,
     sides,
 )
+from ordinalgp.preference.store import read_store
 from ordinalgp.runtime.files import check_output
 from ordinalgp.tables.cells import BadCell, BadInput, BadRows, Table, numbers, texts
 from ordinalgp.tables.encoding import learn, parse_columns
@@ -43,7 +44,7 @@ _MOST_TO_CHOOSE_FROM = 1000  # items, of which every pair is a candidate to ask 
 _KERNELS = ("auto", *KERNELS, "none")
 
 Items = Annotated[
-    Path,
+    Path | None,
     Argument(
         help="File with one row per item: its name, then features. Without the second file, the "
         "comparisons: items are then the names in them."
@@ -102,6 +103,10 @@ Count = Annotated[
     str | None, Option(metavar="NAME", help="Column with how often a comparison was made.")
 ]
 Model = Annotated[Path | None, Option(metavar="FILE", help="Model to save, for --start.")]
+StoreFile = Annotated[
+    Path | None,
+    Option("--store", metavar="FILE", help="Answers of ordinalgp ask, in place of other files."),
+]
 Start = Annotated[
     Path | None,
     Option(metavar="FILE", help="Saved model: its comparisons count too, and are not read again."),
@@ -109,7 +114,7 @@ Start = Annotated[
 
 
 def rank(
-    items: Items,
+    items: Items = None,
     comparisons: Comparisons = None,
     output: Output = None,
     name: Name = None,
@@ -126,6 +131,7 @@ def rank(
     coverage: Coverage = 0.9,
     next_pairs: Next = 0,
     plot: Plot = None,
+    store: StoreFile = None,
     model: Model = None,
     start: Start = None,
     max_sweeps: Sweeps = 100,
@@ -143,7 +149,7 @@ def rank(
     """
     common.check_choice("--kernel", kernel, _KERNELS)
     common.check_coverage(coverage)
-    inputs = [path for path in (items, comparisons, start) if path is not None]
+    inputs = [path for path in (items, comparisons, start, store) if path is not None]
     check_outputs(output, plot, inputs)
     if judge_table is not None:
         check_table_output(judge_table, inputs)
@@ -152,20 +158,15 @@ def rank(
     if model is not None:
         check_output(model, [path for path in inputs if path != start])
     earlier = None if start is None else _earlier(start, comparisons, position_bias)
-    reading = on_bad_rows, separator, decimal, encoding, missing
-    pair_file = common.table_file(comparisons or items, *reading)
-    item_file = None if comparisons is None else common.table_file(items, *reading)
-    if item_file is None:
-        _refuse({"--name": name, "--drop": drop, "--kernel": kernel in KERNELS and kernel}, items)
-        listed = None
-    else:
-        listed = _read_items(item_file, name, common.words(drop), kernel)
     columns = _Columns((left, right), outcome, common.words(levels), judge, count)
-    listed, compared = _read_comparisons(pair_file, listed, columns, is_new=earlier is None)
-    for file in (item_file, pair_file):
-        if file is not None:
-            common.tell_skipped(file.bad)
-    _tell_reading(pair_file.path, items, listed, compared)
+    if store is not None:
+        given = [items, comparisons, name, left, right, outcome, levels, drop, count, start]
+        listed, compared = _read_store(store, kernel, judge, given)
+    else:
+        reading = on_bad_rows, separator, decimal, encoding, missing
+        files = _files(items, comparisons, reading)
+        about = name, common.words(drop), kernel
+        listed, compared = _read_files(*files, about, columns, is_new=earlier is None)
     unfitted = earlier or ordinalgp.PreferenceGP(
         _kernel(kernel, listed),
         levels=compared.reading.order,
@@ -190,6 +191,75 @@ def rank(
     else:
         written = output, judge_table, plot, model
         _tell(leaderboard, [path for path in written if path is not None])
+
+
+def _files(
+    items: Path | None, comparisons: Path | None, reading: tuple[Any, ...]
+) -> tuple[TableFile | None, TableFile]:
+    """The file of items, if there is one, and that of comparisons."""
+    if items is None:
+        raise BadInput("Name a file of comparisons, or a file of answers with --store.")
+    if comparisons is None:
+        return None, common.table_file(items, *reading)
+    return common.table_file(items, *reading), common.table_file(comparisons, *reading)
+
+
+def _read_files(
+    item_file: TableFile | None,
+    pair_file: TableFile,
+    about: tuple[str | None, Sequence[str], str],
+    columns: "_Columns",
+    *,
+    is_new: bool,
+) -> tuple["_Items", "_Comparisons"]:
+    """Items, by their name, columns to leave out and kernel, and comparisons of tables."""
+    name, drop, kernel = about
+    if item_file is None:
+        options = {"--name": name, "--drop": drop, "--kernel": kernel in KERNELS and kernel}
+        _refuse(options, pair_file.path)
+        listed = None
+    else:
+        listed = _read_items(item_file, name, drop, kernel)
+    listed, compared = _read_comparisons(pair_file, listed, columns, is_new=is_new)
+    for file in (item_file, pair_file):
+        if file is not None:
+            common.tell_skipped(file.bad)
+    _tell_reading(pair_file.path, (item_file or pair_file).path, listed, compared)
+    return listed, compared
+
+
+def _read_store(
+    path: Path, kernel: str, judge: str | None, others: Sequence[Any]
+) -> tuple["_Items", "_Comparisons"]:
+    """Items and comparisons that ``ordinalgp ask`` has collected."""
+    if any(others):
+        raise BadInput(
+            "--store has items and answers, so that no other file is read. Leave out files, and "
+            "--name, --left, --right, --outcome, --levels, --drop, --count and --start."
+        )
+    if judge not in (None, "judge"):
+        raise BadInput(f"The column with who answered is judge, but --judge is {judge!r}.")
+    found = read_store(path)
+    X = None if kernel == "none" else found.X
+    listed = _Items(found.items.tolist(), X, list(range(len(found.feature_names))), [])
+    reading = Reading(found.outcomes, found.levels, [], "positive = left, negative = right")
+    counts = reading.side_counts(np.ones(len(found), dtype=bool))
+    _check_wins(counts, reading, path)
+    who = found.judges.tolist() if judge else None
+    compared = _Comparisons(
+        columns=["left", "right"],
+        outcome="outcome",
+        reading=reading,
+        pairs=found.comparisons,
+        values=found.outcomes,
+        sides=counts,
+        unused=[],
+        judges=who,
+        counts=None,
+    )
+    common.note(f"{path}: {found.question}")
+    common.note("Read " + _counted(counts) + f", {len(found.items)} items.")
+    return listed, compared
 
 
 def _earlier(path: Path, comparisons: Path | None, position_bias: bool) -> ordinalgp.PreferenceGP:

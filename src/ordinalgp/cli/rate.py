@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ import ordinalgp
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.cli import common
 from ordinalgp.kernels import Independent
-from ordinalgp.runtime.files import check_output
+from ordinalgp.runtime.files import check_different, check_output
 from ordinalgp.tables.cells import BadCell, BadInput, Table, gaps, texts
 from ordinalgp.tables.encoding import learn, parse_columns, read_target
 from ordinalgp.tables.files import Rows, TableFile, check_table_output, records, table_writer
@@ -90,6 +91,9 @@ def rate(
     for path in (items_table, raters_table):
         if path is not None:
             check_table_output(path, inputs)
+    outputs = [path for path in (output, items_table, raters_table) if path is not None]
+    for one, other in combinations(outputs, 2):
+        check_different(one, other)
     reading = on_bad_rows, separator, decimal, encoding, missing
     file = common.table_file(ratings, *reading)
     found = read_ratings(file, (rater, item, rating), common.words(categories))

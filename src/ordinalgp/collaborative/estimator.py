@@ -111,7 +111,7 @@ class CollaborativeOrdinalGP(BaseEstimator):
         Prior covariance of the items; not with tastes.
     rank_ : int or None
         Number of tastes; None for the full covariance.
-    loadings_ : ndarray of shape (m, rank_)
+    loadings_ : ndarray of shape (m, number of tastes)
         Loadings of the items on the tastes.
     own_variance_ : ndarray of shape (m,)
         Variance of each item that tastes do not explain.

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.kernels._around import AroundKernel
 from ordinalgp.kernels._classes import Additive, ARDLinear, Exponential
 
 _OF_FEATURES: dict[type, str] = {
@@ -21,7 +22,7 @@ _OF_FEATURES: dict[type, str] = {
 """kernels with a value per feature, and the name of these values"""
 
 
-class PerColumn(sk.Kernel):
+class PerColumn(AroundKernel):
     r"""Kernel with one length scale per column, where a column may be made of several features.
 
     The usual case is a nominal column as 0/1 features, one per value. With a length scale for each
@@ -59,53 +60,11 @@ class PerColumn(sk.Kernel):
            [0.368, 0.368, 1.   ]])
     """
 
+    _fixed = "groups"
+
     def __init__(self, kernel: Any, groups: ArrayLike) -> None:
         self.kernel = kernel
         self.groups = groups
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, with those of the inner kernel as ``kernel__name``.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to include the inner kernel's parameters.
-
-        Returns
-        -------
-        params : dict
-        """
-        found = {"kernel": self.kernel, "groups": self.groups}
-        if deep:
-            found |= {f"kernel__{name}": value for name, value in self.kernel.get_params().items()}
-        return found
-
-    @property
-    def hyperparameters(self) -> list[sk.Hyperparameter]:
-        """The inner kernel's, which optimisers read."""
-        return [
-            sk.Hyperparameter(f"kernel__{h.name}", h.value_type, h.bounds, h.n_elements)
-            for h in self.kernel.hyperparameters
-        ]
-
-    @property
-    def theta(self) -> FloatArray:
-        """Logarithms of the free hyperparameters of the inner kernel."""
-        return np.asarray(self.kernel.theta)
-
-    @theta.setter
-    def theta(self, theta: FloatArray) -> None:
-        self.kernel.theta = theta
-
-    @property
-    def bounds(self) -> FloatArray:
-        """Bounds of ``theta``, of shape (n_dims, 2)."""
-        return np.asarray(self.kernel.bounds)
-
-    @property
-    def requires_vector_input(self) -> bool:
-        """Whether rows must be vectors: they must."""
-        return True
 
     def columns(self, n_features: int | None = None) -> IntArray:
         """Return the checked column of each feature.
@@ -121,32 +80,7 @@ class PerColumn(sk.Kernel):
         """
         return checked_groups(self.groups, n_features)
 
-    def __call__(
-        self, X: ArrayLike, Y: ArrayLike | None = None, eval_gradient: bool = False
-    ) -> FloatArray | tuple[FloatArray, FloatArray]:
-        """Return ``k(X, Y)``, and its gradient in ``theta`` if asked.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features)
-            The left argument.
-        Y : array of shape (m, n_features), default=None
-            The right argument; None means ``X``.
-        eval_gradient : bool, default=False
-            Whether to return the gradient too; only without ``Y``.
-
-        Returns
-        -------
-        K : array of shape (n, m)
-        K_gradient : array of shape (n, n, n_dims)
-            Only with ``eval_gradient=True``.
-        """
-        if eval_gradient and Y is not None:
-            raise ValueError(
-                "eval_gradient=True was given together with Y, but the gradient is defined for "
-                "k(X, X) only. Leave out Y or set eval_gradient=False."
-            )
-        X = np.atleast_2d(np.asarray(X, dtype=float))
+    def _compare(self, X: FloatArray, Y: ArrayLike | None, eval_gradient: bool) -> Any:
         return self._of_features(X.shape[1])(X, Y, eval_gradient)
 
     def diag(self, X: ArrayLike) -> FloatArray:
@@ -160,10 +94,6 @@ class PerColumn(sk.Kernel):
         X = np.atleast_2d(np.asarray(X, dtype=float))
         return np.asarray(self._of_features(X.shape[1]).diag(X))
 
-    def is_stationary(self) -> bool:
-        """Whether the kernel depends on differences only."""
-        return bool(self.kernel.is_stationary())
-
     def _of_features(self, n_features: int) -> Any:
         """An equal kernel, or one with the same values and the summed gradient."""
         groups, inner = self.columns(n_features), self.kernel
@@ -174,14 +104,6 @@ class PerColumn(sk.Kernel):
         if type(inner) is Additive:
             return _OneFunctionPerColumn(inner, groups)
         return _SharedValues(inner, groups) if type(inner) in _OF_FEATURES else inner
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the other kernel has the same columns and an equal inner kernel."""
-        if type(other) is not PerColumn:
-            return False
-        return bool(self.kernel == other.kernel and np.array_equal(self.groups, other.groups))
-
-    __hash__ = None  # type: ignore[assignment]  # as that of every kernel
 
     def __repr__(self) -> str:
         return f"PerColumn({self.kernel}, groups={_in_runs(np.ravel(self.groups).tolist())})"

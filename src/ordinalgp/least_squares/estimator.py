@@ -1,5 +1,6 @@
 """Probabilistic least squares ordinal regression: ``LeastSquaresOrdinalClassifier``."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood
+from ordinalgp.models.absent_levels import with_half_rows
 from ordinalgp.models.base import Fitted, OrdinalClassifier
 from ordinalgp.models.default_kernel import starting_kernel
 from ordinalgp.models.exact import (
@@ -179,12 +181,22 @@ class LeastSquaresOrdinalClassifier(OrdinalClassifier):
         task = self._first_task(rows, kernel, len(levels.categories))
         options = SearchOptions.of(self, reporter(self.verbose))
         found = options.search(task, self._starts(task, options))
-        value = task.evaluate(found.theta).value
-        summary = SearchSummary(value, found.path, found.converged, len(found.path))
         task = task.at(found.theta)
+        if self.optimizer is not None:
+            task = self._with_absent_levels(task, levels.counts)
+        value = task.evaluate(task.theta).value
+        summary = SearchSummary(value, found.path, found.converged, len(found.path))
         sites = task.sites()
         model = ExactGP(task, sites, rows.index, summary, task.posterior(sites))
         return Fitted(self._signature(levels), model)
+
+    @staticmethod
+    def _with_absent_levels(task: LeastSquaresTask, counts: FloatArray) -> LeastSquaresTask:
+        """The task with room for levels that no row has."""
+        sites = task.sites()
+        left_out = task.left_out(task.posterior(sites), sites)
+        link = with_half_rows(task.link, left_out, task.counts, counts)
+        return replace(task, likelihood=replace(task.likelihood, link=link))
 
     def _first_task(self, rows: MergedRows, kernel: Any, n_levels: int) -> LeastSquaresTask:
         """The task at our start."""

@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _num_samples
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities, lacks_cavity
 from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.problem import Start
 from ordinalgp.core.quasi_newton import FIRST_PRECISION
-from ordinalgp.core.search import Limits, SearchResult
+from ordinalgp.core.search import Limits, Task
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedEvidence, InducedTask
@@ -34,31 +33,6 @@ from ordinalgp.models.exact import GPOptions, SearchSummary, warn_without_cavity
 from ordinalgp.runtime.scratch import scratch_folder
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import fit_generator
-
-
-def requested_points(inducing: Any, X: Any, settings: ManyRowsSettings) -> Any:
-    """Number or array of inducing points for the rows ``X``, or None for the exact model."""
-    chunks = callable(X) or is_dask(X)
-    if inducing is None:
-        if chunks:
-            what = "a dask array" if is_dask(X) else "a factory of chunks"
-            raise ValueError(
-                "inducing=None fits the exact model, which needs all rows at once, but X is "
-                f"{what}. Use inducing='auto' or a number."
-            )
-        return None
-    if isinstance(inducing, str):
-        many = chunks or _num_samples(X) > settings.exact_rows
-        return settings.auto_points if many else None
-    if np.ndim(inducing) == 0:
-        return int(inducing)
-    Z = np.asarray(inducing, dtype=float)
-    if Z.ndim != 2 or len(Z) == 0 or not np.all(np.isfinite(Z)):
-        raise ValueError(
-            f"inducing must be a finite array of shape (m, n_features), but has shape "
-            f"{Z.shape} or holds NaN or infinity."
-        )
-    return np.unique(Z, axis=0)
 
 
 def check_threshold_model(likelihood: Any) -> None:
@@ -88,6 +62,15 @@ def remote_rows(
 
 
 @dataclass(frozen=True, eq=False)
+class FirstStage:
+    """The task of a subset at its best hyperparameters."""
+
+    task: Task
+    curvature: FloatArray | None
+    """minus the second derivatives there, nearly, if the search kept any"""
+
+
+@dataclass(frozen=True, eq=False)
 class Stages:
     """A fit with inducing points."""
 
@@ -104,6 +87,8 @@ class Stages:
     checkpoint: Any
     params: dict[str, Any]
     """parameters that a checkpoint must agree with"""
+    first: "FirstStage | None" = None
+    """the result of stage 1, if it is known"""
 
     def fit(self) -> InducedGP:
         """Run all stages."""
@@ -182,10 +167,8 @@ class Stages:
         """
         limits, search = self.settings, self.options.search
         subset = pool.sample(limits.subset_rows, rng)
-        options, rows = self.options, (subset.X, subset.codes, subset.counts)
-        exact, _ = options.starting_task(*rows, self.n_levels)
-        exact, found = options.search_task(exact)
-        exact = exact.at(found.theta)
+        first = self.on_subset(subset) if self.first is None else self.first
+        exact = first.task
         places = self._candidates(pool, rng)
         if places.shape[1] != self.n_features:
             raise ValueError(
@@ -196,17 +179,24 @@ class Stages:
         task = InducedTask.like(exact, self._chosen(exact, places)).on(sample)
         if search.optimizer is None:
             return task, None
-        found = search.search(task, [task.theta], self._refinement(found, subset, sample))
+        found = search.search(task, [task.theta], self._refinement(first, sample))
         task = task.at(found.theta)
         task = replace(task, Z=self._chosen(task, places))
         # Laplace begins with weights of the points, which are others now.
         return task, found.start if task.smoothing == "cavity" else None
 
-    def _refinement(self, found: SearchResult, subset: Chunk, sample: Chunk) -> Limits:
+    def _refinement(self, first: "FirstStage", sample: Chunk) -> Limits:
         """Limits of the search on the sample; its curvatures are those of the subset, grown."""
-        share = float(np.sum(sample.counts) / np.sum(subset.counts))
-        known = None if found.curvature is None else share * found.curvature
+        share = float(np.sum(sample.counts) / np.sum(first.task.counts))
+        known = None if first.curvature is None else share * first.curvature
         return Limits(self.settings.refine_steps, self.settings.refine_gain, known)
+
+    def on_subset(self, subset: Chunk) -> "FirstStage":
+        """Stage 1: the task of a subset at its best hyperparameters."""
+        rows = subset.X, subset.codes, subset.counts
+        start, _ = self.options.starting_task(*rows, self.n_levels)
+        exact, found = self.options.search_task(start)
+        return FirstStage(exact.at(found.theta), found.curvature)
 
     def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
         """Inputs among which inducing points are chosen, or the points themselves if given."""
@@ -238,7 +228,7 @@ class Stages:
     ) -> tuple[InducedTask, InducedPosterior]:
         """The posterior that passes over all rows begin with: after passes over samples."""
         limits = self.settings
-        posterior = _on_own_rows(task.relaxed(FIRST_PRECISION), sites)[0]
+        posterior = on_own_rows(task.relaxed(FIRST_PRECISION), sites)[0]
         for size in limits.warm_rows:
             if self.rows.n_rows < limits.warm_share * size:
                 break
@@ -248,8 +238,8 @@ class Stages:
         return task, posterior
 
 
-def _on_own_rows(
-    task: InducedTask, start: Start | None
+def on_own_rows(
+    task: InducedTask, start: Start | None = None
 ) -> tuple[InducedPosterior, InducedEvidence]:
     """Posterior given the task's own rows, and the evidence of these."""
     evidence = task.inferred(start)
@@ -259,7 +249,7 @@ def _on_own_rows(
 
 def _infer_at_once(task: InducedTask, start: Start | None) -> InducedGP:
     """The result where all rows fit into one inference."""
-    posterior, evidence = _on_own_rows(task, start)
+    posterior, evidence = on_own_rows(task, start)
     found = evidence.found
     cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
     left = np.column_stack([cavity.mean, cavity.var + evidence.rows.residual])

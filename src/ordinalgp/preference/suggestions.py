@@ -153,19 +153,28 @@ class Questions:
         """Moments of the difference of each pair ``which``."""
         return differences(self.mean, self.covariance, self.left[which], self.right[which])
 
-    def answered(self, which: int) -> Self:
-        """The posterior as an answer would shrink it, by EP's site averaged over answers.
+    def expected_precision(self, which: int) -> float:
+        """Precision that an answer about a pair adds to its difference, averaged over answers.
 
-        An answer not yet given moves the mean either way, but shrinks the variance by about the
-        same whichever it is. Hence the mean stays, and only the covariance is updated.
+        It is that of EP's site. An answer not yet given moves the mean either way, but shrinks the
+        variance by about the same whichever it is.
         """
         likelihood, levels = self.likelihood, np.arange(self.likelihood.n_levels)
         at = self.moments([which])
         spread = Moments(np.repeat(at.mean, len(levels)), np.repeat(at.var, len(levels)))
         sites = match(likelihood.log_expectation(levels, spread.mean, spread.var), spread)
-        tau = float(likelihood.probabilities(at.mean, at.var)[0] @ sites.tau)
-        column = self.covariance[:, self.left[which]] - self.covariance[:, self.right[which]]
-        lost = np.outer(column * (tau / (1.0 + tau * at.var[0])), column)
+        return float(likelihood.probabilities(at.mean, at.var)[0] @ sites.tau)
+
+    def covariances(self, which: int) -> FloatArray:
+        """Covariances of all utilities with the difference of a pair, (n,)."""
+        found: FloatArray = self.covariance[:, self.left[which]]
+        return found - self.covariance[:, self.right[which]]
+
+    def answered(self, which: int) -> Self:
+        """The posterior as an answer would shrink it: the mean stays, the covariance does not."""
+        tau, column = self.expected_precision(which), self.covariances(which)
+        var = column[self.left[which]] - column[self.right[which]]
+        lost = np.outer(column * (tau / (1.0 + tau * max(var, 0.0))), column)
         return replace(self, covariance=self.covariance - lost)
 
 
