@@ -72,7 +72,8 @@ def test_default_fits_are_repeatable(name, n, monkeypatch):
 
 def test_other_seeds_draw_other_rows():
     def points(seed):
-        model = OrdinalGPClassifier(RBF(0.1), optimizer=None, random_state=seed)
+        options = {"approximation": "inducing", "optimizer": None}
+        model = OrdinalGPClassifier(RBF(0.1), **options, random_state=seed)
         model.many_rows_settings = SMALL
         return model.fit(X, Y).inducing_points_
 

@@ -137,8 +137,11 @@ def test_the_common_scale_and_shift_do_not_creep(inference):
 
 def test_auto_is_exact_up_to_2000_rows():
     quick = {"inducing": "auto", "optimizer": None, "kernel": RBF(0.3)}
-    assert not hasattr(model(**quick).fit(X[:60], Y[:60]), "inducing_points_")
-    assert len(model(**quick).fit(X, Y).inducing_points_) == 512
+    few, many = model(**quick).fit(X[:60], Y[:60]), model(**quick).fit(X, Y)
+    assert (few.approximation_, hasattr(few, "inducing_points_")) == ("exact", False)
+    assert many.approximation_ != "exact"
+    points = model(**quick, approximation="inducing").fit(X, Y)
+    assert (points.approximation_, len(points.inducing_points_)) == ("inducing", 512)
 
 
 def test_auto_stops_where_the_points_leave_nothing_beside_the_noise():

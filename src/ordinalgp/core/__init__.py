@@ -57,4 +57,6 @@ Bibliography of the package; ``docs/papers.md`` says where each formula of the f
    Conference on Machine Learning, 2003.
 .. [Sun10] B.-Y. Sun, J. Li, D. D. Wu, X.-M. Zhang and W.-B. Li, "Kernel discriminant learning for
    ordinal regression", IEEE Transactions on Knowledge and Data Engineering 22, 906-910, 2010.
+.. [Vecchia88] A. V. Vecchia, "Estimation and model identification for continuous spatial
+   processes", Journal of the Royal Statistical Society B 50, 297-312, 1988.
 """

@@ -154,6 +154,24 @@ class ObservationSpacePosterior(Posterior):
         return K_new - half.T @ half
 
 
+def predict_once(K: FloatArray, sites: Sites, K_cross: FloatArray, k_diag: FloatArray) -> Moments:
+    """Moments at new points from sites of all latent values, by a factor that is not kept.
+
+    ``K_cross`` is (n_new, n). Without the inverse of the factor, few new points cost half as much
+    as :class:`ObservationSpacePosterior`.
+    """
+    S = np.sqrt(sites.tau)
+    triangle = Triangle(lambda: _scaled(K, S, np.empty_like(K)))
+    half = triangle.half_solve(np.asfortranarray((K_cross * S).T))
+    live = S > 0
+    shift = triangle.half_solve(np.divide(sites.nu, S, out=np.zeros_like(S), where=live))
+    mean = half.T @ shift
+    if not live.all():
+        rest = np.where(live, 0.0, sites.nu)
+        mean += K_cross @ rest - half.T @ triangle.half_solve(S * (K @ rest))
+    return Moments(mean, np.maximum(k_diag - np.einsum("ki,ki->i", half, half), 0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class _WithoutDiagonal:
     """A symmetric matrix, scaled on both sides, whose diagonal counts as zero."""

@@ -8,8 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.search import objective_named
 from ordinalgp.many_rows import stages
+from ordinalgp.many_rows.approximations import Approximation, asked, check_approximation
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
+from ordinalgp.many_rows.fitting import ManyRowsFit
+from ordinalgp.many_rows.further_rows import with_further_rows
 from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.many_rows.neighbour_model import NeighbourGP
 from ordinalgp.many_rows.passes import with_rows
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.models import exact
@@ -18,7 +22,7 @@ from ordinalgp.models.monotone import MonotoneGP
 from ordinalgp.models.monotone_steps import check_monotone, directions
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.progress import reporter
-from ordinalgp.validation.options import check_option, check_whole
+from ordinalgp.validation.options import check_option
 
 _MONOTONE = ("monotone_evidence_", "free_log_marginal_likelihood_value_")
 
@@ -36,7 +40,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
     kernel : scikit-learn kernel, default=None
         Covariance of the latent function. None is the Gaussian kernel of the paper with unit
         variance and squared length scale equal to the number of features at the start, meant
-        for standardised inputs. :mod:`ordinalgp.kernels` has more.
+        for standardised inputs. With neighbours it is a kernel of rough functions with a length
+        scale per feature, plus smooth functions of single features. :mod:`ordinalgp.kernels` has
+        more.
     likelihood : {"probit", "logit"} or likelihood object, default="probit"
         Noise of the latent function: normal, or logistic (proportional odds). Logistic noise
         needs quadrature and costs several times more. The search can also start from an object
@@ -51,15 +57,25 @@ class OrdinalGPClassifier(OrdinalClassifier):
     objective : {"evidence", "bound"}, default="evidence"
         Objective of the search. "bound" is the variational lower bound of the paper's
         Appendix C, for EP only.
+    approximation : {"auto", "exact", "inducing", "neighbours"}, default="auto"
+        Approximation for many rows. "inducing" summarises the latent function by its values at
+        some points (FITC, [Snelson06]_), and suits smooth functions. "neighbours" infers blocks of
+        rows and predicts a row from the rows near it, and suits rough functions [Vecchia88]_.
+        "exact" uses all rows at once; its cost grows with the cube of their number. "auto" is
+        exact up to 2,000 rows. Above, short fits predict held-out rows to choose one of the
+        others. Laplace integrates out what inducing points leave over first.
+        Except for "exact", ``X`` may be a memory map or a dask array. With ``y=None`` it may also
+        be a function that returns a new iterator of chunks ``(X, y)``, or of functions that read
+        one chunk each; "auto" then takes inducing points.
     inducing : {"auto", None}, int or array of shape (m, n_features), default="auto"
-        Number of inducing points, or the points themselves. None is the exact model, whose cost
-        grows with the cube of the number of rows. "auto" is exact up to 2,000 rows. Above, it
-        adds points until nowhere more than 1e-4 of the noise variance is left unexplained, but at
-        most 512. A given number is used in full, unless fewer points explain all variance.
-        The approximation is FITC [Snelson06]_; Laplace integrates out the residual first.
-        With inducing points the cost per row is constant, and ``X`` may be a memory map or a
-        dask array. With ``y=None`` it may also be a function that returns a new iterator of
-        chunks ``(X, y)``, or of functions that read one chunk each.
+        Number of inducing points, or the points themselves, which chooses
+        ``approximation="inducing"``; None chooses "exact". "auto" adds points until nowhere more
+        than 1e-4 of the noise variance is left unexplained, but at most 512. A given number is
+        used in full, unless fewer points explain all variance.
+    neighbours : "auto" or int, default="auto"
+        Number of rows from which a new row is predicted, which chooses
+        ``approximation="neighbours"``. "auto" is 200. New rows near each other are predicted
+        together, from up to three times as many.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
@@ -121,6 +137,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
         ``kernel=model.kernel_``, which continues the search, or with fewer length scales.
     n_iter_ : int
         Sweeps or Newton steps of the final inference; with many rows, passes over all of them.
+    approximation_ : str
+        The approximation used: "exact", "inducing" or "neighbours".
     inducing_points_ : ndarray of shape (m, n_features)
         Inducing points, if the model has them.
     monotone_evidence_ : ndarray of shape (n_features,)
@@ -161,6 +179,8 @@ class OrdinalGPClassifier(OrdinalClassifier):
        information", AISTATS 2010.
     .. [Snelson06] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using
        pseudo-inputs", Advances in Neural Information Processing Systems 18, 2006.
+    .. [Vecchia88] A. V. Vecchia, "Estimation and model identification for continuous spatial
+       processes", Journal of the Royal Statistical Society B 50, 1988.
 
     Examples
     --------
@@ -186,7 +206,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
         likelihood: Any = "probit",
         inference: str = "ep",
         objective: str = "evidence",
+        approximation: str = "auto",
         inducing: Any = "auto",
+        neighbours: Any = "auto",
         categories: Any = None,
         decision: Any = "mode",
         hyperprior: Any = None,
@@ -205,7 +227,9 @@ class OrdinalGPClassifier(OrdinalClassifier):
         self.likelihood = likelihood
         self.inference = inference
         self.objective = objective
+        self.approximation = approximation
         self.inducing = inducing
+        self.neighbours = neighbours
         self.categories = categories
         self.decision = decision
         self.hyperprior = hyperprior
@@ -238,15 +262,12 @@ class OrdinalGPClassifier(OrdinalClassifier):
                 "objective='bound' is defined for EP, but inference='laplace' was given. "
                 "Use inference='ep' or objective='evidence'."
             )
-        if isinstance(self.inducing, str):
-            check_option("inducing", self.inducing, ("auto",))
-        elif self.inducing is not None and np.ndim(self.inducing) == 0:
-            check_whole("inducing", self.inducing, least=1)
-        given = self.inducing is not None and not isinstance(self.inducing, str)
-        if given and self.objective == "bound":
+        choice = self.approximation, self.inducing, self.neighbours
+        check_approximation(*choice)
+        if self.objective == "bound" and asked(*choice) & {"inducing", "neighbours"}:
             raise ValueError(
-                "objective='bound' is defined for the exact model, but inducing points were asked "
-                "for. Use objective='evidence' or inducing=None."
+                "objective='bound' is defined for the exact model, but another approximation was "
+                "asked for. Use objective='evidence' or approximation='exact'."
             )
 
     def _options(self) -> exact.GPOptions:
@@ -257,11 +278,11 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return options if self._start is None else options.near(self._start)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, classes: Any = None) -> Fitted:
-        points = stages.requested_points(self.inducing, X, self.many_rows_settings)
-        if points is not None:
-            self._check_exact("Use inducing=None, or fit a sample of at most 2,000 rows.")
-            stages.check_threshold_model(self.likelihood)
-            return self._learn_from_many_rows(X, y, sample_weight, classes, points)
+        choice = self.approximation, self.inducing, self.neighbours
+        wanted = Approximation.requested(*choice, X, self.many_rows_settings)
+        if wanted.name != "exact":
+            self._check_exact("Use approximation='exact', or fit at most 2,000 rows.")
+            return self._learn_from_many_rows(X, y, sample_weight, classes, wanted)
         X, levels, weights = self._check_rows(X, y, sample_weight, classes)
         signature, options = self._signature(levels), self._options()
         signs = directions(self.monotone, signature.n_features, signature.feature_names.tolist())
@@ -274,12 +295,12 @@ class OrdinalGPClassifier(OrdinalClassifier):
         """Raise where monotone columns meet a model that is not exact."""
         if self.monotone is not None:
             raise ValueError(
-                "monotone needs the exact model of all rows, but inducing points were chosen. "
+                "monotone needs the exact model of all rows, but an approximation was chosen. "
                 f"{advice}"
             )
 
     def _learn_from_many_rows(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any, points: Any
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, wanted: Approximation
     ) -> Fitted:
         settings = self.many_rows_settings
         rows: Any = stages.remote_rows(X, y, sample_weight, self.categories, self.n_jobs)
@@ -294,8 +315,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         changeable = ("n_jobs", "verbose", "checkpoint", "decision")
         params = {k: v for k, v in self.get_params().items() if k not in changeable}
         size, options = (signature.n_features, len(signature.categories)), self._options()
-        auto = isinstance(self.inducing, str)
-        fit = stages.Stages(rows, *size, points, auto, options, settings, self.checkpoint, params)
+        fit = ManyRowsFit(rows, *size, wanted, options, settings, self.checkpoint, params)
         return Fitted(signature, fit.fit())
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -326,15 +346,16 @@ class OrdinalGPClassifier(OrdinalClassifier):
         return self
 
     def _with_rows(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
-        self._check_exact("Later calls of partial_fit choose them: fit all rows at once.")
+        self._check_exact("Later calls of partial_fit choose one: fit all rows at once.")
+        model, found = self._result.model, self._check_later_rows(X, y, sample_weight)
+        signature = self._later_signature(*found[1:])
+        if isinstance(model, NeighbourGP):
+            return Fitted(signature, with_further_rows(model, Chunk(*found), self.n_jobs))
         stages.check_threshold_model(self.likelihood)
-        X, codes, weights = self._check_later_rows(X, y, sample_weight)
-        rows = ArrayRows(Chunk(X, codes, weights))
-        model = self._result.model
         points = InducedGP.from_exact(model) if isinstance(model, exact.ExactGP) else model
-        return Fitted(self._later_signature(codes, weights), with_rows(points, rows))
+        return Fitted(signature, with_rows(points, ArrayRows(Chunk(*found))))
 
-    def _publish(self, model: exact.ExactGP | InducedGP) -> None:
+    def _publish(self, model: exact.ExactGP | InducedGP | NeighbourGP) -> None:
         self.kernel_, self.likelihood_ = model.kernel, model.likelihood
         self.thresholds_, self.noise_ = model.likelihood.thresholds, model.likelihood.noise
         self.log_marginal_likelihood_value_ = model.summary.value
@@ -345,8 +366,11 @@ class OrdinalGPClassifier(OrdinalClassifier):
         if isinstance(model, MonotoneGP):
             self.monotone_evidence_ = model.agreement
             self.free_log_marginal_likelihood_value_ = model.free_value
+        self.approximation_ = "exact"
         if isinstance(model, InducedGP):
-            self.inducing_points_ = model.task.Z
+            self.approximation_, self.inducing_points_ = "inducing", model.task.Z
+        elif isinstance(model, NeighbourGP):
+            self.approximation_ = "neighbours"
 
     # ------------------------------------------------------------------------ evidence
 

@@ -12,7 +12,7 @@ from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, Inducing
 from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.effects import Reference
-from ordinalgp.models.exact import ExactGP, LatentModel, SearchSummary
+from ordinalgp.models.exact import ExactGP, SearchSummary, SupportedModel
 from ordinalgp.persistence import saved_as
 from ordinalgp.validation.memory import check_memory
 
@@ -57,7 +57,7 @@ class InducedRecord:
 
 @saved_as("model.inducing", record=InducedRecord)
 @dataclass(frozen=True, eq=False)
-class InducedGP(LatentModel):
+class InducedGP(SupportedModel):
     """A Gaussian process with inducing points, and the posterior of their whitened values."""
 
     task: InducedTask

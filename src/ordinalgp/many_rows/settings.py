@@ -45,5 +45,31 @@ class ManyRowsSettings:
     """passes that together gain less than ``idle_gain`` are in vain"""
     idle_gain: float = 2e-6
     """nats per row"""
+    block_rows: int = 300
+    """rows of a block, at most, where neighbours predict"""
+    halo_rows: int = 150
+    """rows near a block that inform its sites"""
+    auto_neighbours: int = 200
+    """rows from which a new row is predicted"""
+    subset_steps: int = 40
+    """of the search on a subset, before that on blocks"""
+    block_search_rows: int = 3000
+    """rows of the blocks on which the two starts compete"""
+    trial_steps: int = 6
+    """of each of the two"""
+    block_search_steps: int = 15
+    """of the better one, on the same rows"""
+    refine_rows: int = 8000
+    """rows of the blocks on which ``refine_steps`` follow"""
+    choice_places: int = 8
+    """around which rows are held out to choose between neighbours and inducing points"""
+    choice_rows: int = 4096
+    """rows from which inducing points predict these"""
+    choice_points: int = 256
+    """number of inducing points then, at most"""
+    choice_margin: float = 0.01
+    """nats by which neighbours must be better, since the short fit favours them"""
+    length_scale_sd: float = 1.0
+    """deviation of the hyperprior on log length scales of the default kernel"""
     report_seconds: float = 10.0
     """between reports within a pass"""

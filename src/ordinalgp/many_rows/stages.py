@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _num_samples
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities, lacks_cavity
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.many_rows.chunks import ArrayRows, FactoryRows, scan
+from ordinalgp.core.search import Task
+from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, greedy_points
@@ -31,31 +31,6 @@ from ordinalgp.models.exact import GPOptions, SearchSummary, warn_without_cavity
 from ordinalgp.runtime.scratch import scratch_folder
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import fit_generator
-
-
-def requested_points(inducing: Any, X: Any, settings: ManyRowsSettings) -> Any:
-    """Number or array of inducing points for the rows ``X``, or None for the exact model."""
-    chunks = callable(X) or is_dask(X)
-    if inducing is None:
-        if chunks:
-            what = "a dask array" if is_dask(X) else "a factory of chunks"
-            raise ValueError(
-                "inducing=None fits the exact model, which needs all rows at once, but X is "
-                f"{what}. Use inducing='auto' or a number."
-            )
-        return None
-    if isinstance(inducing, str):
-        many = chunks or _num_samples(X) > settings.exact_rows
-        return settings.auto_points if many else None
-    if np.ndim(inducing) == 0:
-        return int(inducing)
-    Z = np.asarray(inducing, dtype=float)
-    if Z.ndim != 2 or len(Z) == 0 or not np.all(np.isfinite(Z)):
-        raise ValueError(
-            f"inducing must be a finite array of shape (m, n_features), but has shape "
-            f"{Z.shape} or holds NaN or infinity."
-        )
-    return np.unique(Z, axis=0)
 
 
 def check_threshold_model(likelihood: Any) -> None:
@@ -101,6 +76,8 @@ class Stages:
     checkpoint: Any
     params: dict[str, Any]
     """parameters that a checkpoint must agree with"""
+    first: Task | None = None
+    """the result of stage 1, if it is known"""
 
     def fit(self) -> InducedGP:
         """Run all stages."""
@@ -176,10 +153,7 @@ class Stages:
         """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
         limits, search = self.settings, self.options.search
         subset = pool.sample(limits.subset_rows, rng)
-        options, rows = self.options, (subset.X, subset.codes, subset.counts)
-        exact, _ = options.starting_task(*rows, self.n_levels)
-        exact, found = options.search_task(exact)
-        exact = exact.at(found.theta)
+        exact = self.on_subset(subset) if self.first is None else self.first
         places = self._candidates(pool, rng)
         if places.shape[1] != self.n_features:
             raise ValueError(
@@ -193,6 +167,13 @@ class Stages:
         found = search.search(task, [task.theta], limits.refine_steps)
         task = task.at(found.theta)
         return replace(task, Z=self._chosen(task, places))
+
+    def on_subset(self, subset: Chunk) -> Task:
+        """Stage 1: the task of a subset at its best hyperparameters."""
+        rows = subset.X, subset.codes, subset.counts
+        start, _ = self.options.starting_task(*rows, self.n_levels)
+        exact, found = self.options.search_task(start)
+        return exact.at(found.theta)
 
     def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
         """Inputs among which inducing points are chosen, or the points themselves if given."""
@@ -224,7 +205,7 @@ class Stages:
     ) -> tuple[InducedTask, InducedPosterior]:
         """The posterior that passes over all rows begin with: after passes over samples."""
         limits = self.settings
-        posterior = _on_own_rows(task.relaxed())[0]
+        posterior = on_own_rows(task.relaxed())[0]
         for size in limits.warm_rows:
             if self.rows.n_rows < limits.warm_share * size:
                 break
@@ -234,7 +215,7 @@ class Stages:
         return task, posterior
 
 
-def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
+def on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
     """Posterior given the task's own rows, the approximation behind it, and the objective."""
     step, found = task.value_and_approximation()
     prior = InducedPosterior.prior(task.inducing)
@@ -244,7 +225,7 @@ def _on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
 
 def _infer_at_once(task: InducedTask) -> InducedGP:
     """The result where all rows fit into one inference."""
-    posterior, found, value = _on_own_rows(task)
+    posterior, found, value = on_own_rows(task)
     residual = posterior.inducing.rows(task.X).residual
     cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
     left = np.column_stack([cavity.mean, cavity.var + residual])

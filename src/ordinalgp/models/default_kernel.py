@@ -1,11 +1,12 @@
-"""Default kernels: Gaussian, to the number of features or to the inputs."""
+"""Default kernels: Gaussian, to the number of features or to the inputs, and a rough one."""
 
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from ordinalgp._typing import FloatArray
+from ordinalgp.kernels import Additive
 
 _REACH = (1e-153, 1e153)  # spreads of inputs whose squares are numbers
 
@@ -29,6 +30,21 @@ def gaussian_kernel(
     length = np.sqrt(n_features)
     scales = np.full(n_features, length) if per_feature else length
     return RBF(scales, length_scale_bounds=bounds)
+
+
+def rough_kernel(X: FloatArray) -> Any:
+    """A kernel of rough functions, and of smooth ones of single features, for many rows.
+
+    Each feature has a length scale in each part, which begins in proportion to the feature's
+    standard deviation.
+    """
+    largest = np.abs(X).max(axis=0)
+    scale = np.where(largest > 0, largest, 1.0)
+    sd = scale * np.std(X / scale, axis=0)
+    sd = np.where(sd > 0, sd, 1.0)
+    bounds = np.column_stack([1e-2 * sd, 1e4 * sd])
+    rough = Matern(2.0 * np.sqrt(len(sd)) * sd, bounds, nu=0.5)
+    return rough + ConstantKernel(1.0, (1e-4, 1e4)) * Additive(1.35 * sd, bounds)
 
 
 def starting_kernel(kernel: Any, X: FloatArray) -> Any:

@@ -276,11 +276,10 @@ class SearchSummary:
 
 
 class LatentModel(ABC):
-    """A fitted Gaussian process, as predictions, leave-one-out and plots need it."""
+    """A fitted Gaussian process, as predictions and leave-one-out need it."""
 
     task: Any
     """rows, kernel and likelihood with the hyperparameters found"""
-    posterior: Any
     summary: SearchSummary
 
     @property
@@ -293,9 +292,9 @@ class LatentModel(ABC):
         """Likelihood with the parameters found."""
         return self.task.link
 
+    @abstractmethod
     def latent(self, X: FloatArray) -> Moments:
-        """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
-        return latent_in_blocks(self.posterior, self.kernel, self.task.support, X)
+        """Posterior moments at new rows."""
 
     def probabilities(self, X: FloatArray) -> FloatArray:
         """Probability of every level at new rows, (n, r)."""
@@ -321,15 +320,6 @@ class LatentModel(ABC):
         f = self.latent(X).mean + rng.standard_normal((n, len(X))) @ root
         return probabilities_along(self.likelihood, f)
 
-    @property
-    @abstractmethod
-    def reference(self) -> Reference:
-        """Rows over which the functions of features have mean zero."""
-
-    def effects(self, X: FloatArray, groups: Mapping[str, Sequence[int]]) -> Effects:
-        """Posterior of the own functions of groups of features."""
-        return effects(self, X, groups, self.reference)
-
     @abstractmethod
     def left_out(self) -> Moments:
         """Latent moments of each observation, one copy of it left out."""
@@ -341,17 +331,30 @@ class LatentModel(ABC):
 
     def evaluate(self, theta: FloatArray | None) -> tuple[float, FloatArray]:
         """Objective and gradient at other hyperparameters; None: at those found."""
-        task = self.task
-        theta = task.theta if theta is None else np.asarray(theta, dtype=float)
-        if theta.shape != task.theta.shape:
-            raise ValueError(
-                f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
-                f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
-            )
-        if not np.all(np.isfinite(theta)):
-            raise ValueError(f"theta must be finite, but is {theta.tolist()}.")
-        step = task.evaluate(theta)
-        return step.value, step.gradient
+        return evaluate_at(self.task, theta)
+
+    @abstractmethod
+    def check(self, n_features: int, n_levels: int) -> None:
+        """Raise ValueError unless the parts of a saved model agree."""
+
+
+class SupportedModel(LatentModel):
+    """A model whose posterior follows from covariances with one set of inputs, its support."""
+
+    posterior: Any
+
+    def latent(self, X: FloatArray) -> Moments:
+        """Posterior moments, block by block: memory stays flat in the rows of ``X``."""
+        return latent_in_blocks(self.posterior, self.kernel, self.task.support, X)
+
+    @property
+    @abstractmethod
+    def reference(self) -> Reference:
+        """Rows over which the functions of features have mean zero."""
+
+    def effects(self, X: FloatArray, groups: Mapping[str, Sequence[int]]) -> Effects:
+        """Posterior of the own functions of groups of features."""
+        return effects(self, X, groups, self.reference)
 
     def check(self, n_features: int, n_levels: int) -> None:
         """Raise ValueError unless the parts of a saved model agree."""
@@ -365,7 +368,7 @@ class LatentModel(ABC):
 
 @saved_as("model.exact")
 @dataclass(frozen=True, eq=False)
-class ExactGP(LatentModel):
+class ExactGP(SupportedModel):
     """A Gaussian process on all training rows: the task at the hyperparameters found, and sites.
 
     The posterior follows from these, so that a saved model has it to the last bit.
@@ -438,6 +441,20 @@ class ExactGP(LatentModel):
         unused = int(np.sum(self.rows.observation < 0))
         if self.rows.left_out.shape != (unused, n_features):
             raise ValueError("the rows that were left out disagree with the others")
+
+
+def evaluate_at(task: Any, theta: FloatArray | None) -> tuple[float, FloatArray]:
+    """Objective of a task and its gradient; None: at the task's own hyperparameters."""
+    theta = task.theta if theta is None else np.asarray(theta, dtype=float)
+    if theta.shape != task.theta.shape:
+        raise ValueError(
+            f"theta must have shape {task.theta.shape}: {task.kernel.n_dims} kernel and "
+            f"{len(task.likelihood.theta)} likelihood parameters, but has {theta.shape}."
+        )
+    if not np.all(np.isfinite(theta)):
+        raise ValueError(f"theta must be finite, but is {theta.tolist()}.")
+    step = task.evaluate(theta)
+    return step.value, step.gradient
 
 
 def warn_unfinished(task: Task, final: Approximation) -> None:

@@ -33,7 +33,7 @@ from ordinalgp.core.sparse_precision import (
 )
 from ordinalgp.kernels import Independent
 from ordinalgp.models.effects import Reference
-from ordinalgp.models.exact import LatentModel, SearchSummary, warn_unfinished
+from ordinalgp.models.exact import SearchSummary, SupportedModel, warn_unfinished
 from ordinalgp.persistence import saved_as
 from ordinalgp.preference.comparisons import Observations
 from ordinalgp.runtime.progress import Progress, Report
@@ -236,7 +236,7 @@ class _Queries:
 
 @saved_as("model.many_items")
 @dataclass(frozen=True, eq=False)
-class ManyItemsGP(LatentModel):
+class ManyItemsGP(SupportedModel):
     """Utilities of many items, their posterior by sparse linear algebra."""
 
     task: Annotated[Any, Tagged("task")]

@@ -10,9 +10,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.search import objective_named
-from ordinalgp.many_rows import stages
+from ordinalgp.many_rows.approximations import Approximation, check_approximation
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
+from ordinalgp.many_rows.fitting import ManyRowsFit
 from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.many_rows.neighbour_model import NeighbourGP
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.models import exact
 from ordinalgp.models.base import Fitted, OrdinalClassifier
@@ -46,9 +48,14 @@ class SequentialOrdinalGP(OrdinalClassifier):
         Noise of the latent functions: normal, or logistic.
     inference : {"ep", "laplace"}, default="ep"
         Expectation propagation (EP), or Laplace's approximation at the posterior mode.
+    approximation : {"auto", "exact", "inducing", "neighbours"}, default="auto"
+        Approximation of steps with many rows, as in :class:`OrdinalGPClassifier`. "auto" is exact
+        for steps up to 2,000 rows.
     inducing : {"auto", None} or int, default="auto"
-        Number of inducing points for steps with more rows than that. None is exact. "auto" is
-        exact for steps up to 2,000 rows and takes at most 512 points above.
+        Number of inducing points for steps with more rows than that. None is exact. "auto" takes
+        at most 512.
+    neighbours : "auto" or int, default="auto"
+        Number of rows from which a new row is predicted, with neighbours. "auto" is 200.
     categories : sequence, default=None
         Levels from lowest to highest. None takes them from an ordered pandas or polars
         categorical, or sorts numbers. Strings without an order are an error.
@@ -136,7 +143,9 @@ class SequentialOrdinalGP(OrdinalClassifier):
         direction: str = "middle",
         likelihood: str = "probit",
         inference: str = "ep",
+        approximation: str = "auto",
         inducing: Any = "auto",
+        neighbours: Any = "auto",
         categories: Any = None,
         decision: Any = "mode",
         hyperprior: Any = None,
@@ -153,7 +162,9 @@ class SequentialOrdinalGP(OrdinalClassifier):
         self.direction = direction
         self.likelihood = likelihood
         self.inference = inference
+        self.approximation = approximation
         self.inducing = inducing
+        self.neighbours = neighbours
         self.categories = categories
         self.decision = decision
         self.hyperprior = hyperprior
@@ -172,6 +183,7 @@ class SequentialOrdinalGP(OrdinalClassifier):
         check_option("likelihood", self.likelihood, tuple(exact.LIKELIHOODS))
         check_option("direction", self.direction, ("up", "down", "middle"))
         check_limit("inducing", self.inducing)
+        check_approximation(self.approximation, self.inducing, self.neighbours)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Fitted:
         X, levels, weights = self._check_rows(X, y, sample_weight)
@@ -179,7 +191,8 @@ class SequentialOrdinalGP(OrdinalClassifier):
         counts = np.bincount(levels.codes, weights, minlength=n_levels).astype(float)
         direction: Any = self.direction
         parts = splits(counts, direction)
-        fit = _StepFit(X, levels.codes, weights, self._options(), self.inducing, self._settings)
+        choice = self.approximation, self.inducing, self.neighbours
+        fit = _StepFit(X, levels.codes, weights, self._options(), choice, self._settings)
         fits = [delayed(fit)(split, self._start) for split in parts]
         steps, sides = zip(*self._run(fits), strict=True)
         left_out = np.empty((0, n_levels))
@@ -221,7 +234,8 @@ class _StepFit:
     codes: IntArray
     weights: FloatArray
     options: exact.GPOptions
-    inducing: Any
+    choice: tuple[Any, Any, Any]
+    """approximation, number of inducing points, number of neighbours"""
     settings: ManyRowsSettings
 
     def __call__(self, split: Split, start: exact.WarmStart | None) -> tuple[Step, FloatArray]:
@@ -236,13 +250,15 @@ class _StepFit:
         kept = len(self.X) <= self.settings.kept_rows
         return step, step.left_out_probabilities(self.X, within) if kept else np.empty((0, 2))
 
-    def _model(self, rows: _Rows, options: exact.GPOptions) -> exact.ExactGP | InducedGP:
-        points = stages.requested_points(self.inducing, rows[0], self.settings)
-        if points is None or points >= len(rows[0]):
+    def _model(
+        self, rows: _Rows, options: exact.GPOptions
+    ) -> exact.ExactGP | InducedGP | NeighbourGP:
+        wanted = Approximation.requested(*self.choice, rows[0], self.settings)
+        enough = wanted.name == "inducing" and wanted.points >= len(rows[0])
+        if wanted.name == "exact" or enough:
             return options.fit_exact(*rows, 2)
-        size = self.X.shape[1], 2, points, isinstance(self.inducing, str)
         chunks = ArrayRows(Chunk(*rows), self.settings.chunk_rows)
-        return stages.Stages(chunks, *size, options, self.settings, None, {}).fit()
+        return ManyRowsFit(chunks, self.X.shape[1], 2, wanted, options, self.settings).fit()
 
     def _options(self, split: Split, start: exact.WarmStart | None) -> exact.GPOptions:
         """Options that begin at the same step of another fit, or at one of the same levels."""

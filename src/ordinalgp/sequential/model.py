@@ -13,6 +13,7 @@ import numpy as np
 
 from ordinalgp._typing import Axes, FloatArray
 from ordinalgp.many_rows.model import InducedGP
+from ordinalgp.many_rows.neighbour_model import NeighbourGP
 from ordinalgp.models.base import NoLeaveOneOut
 from ordinalgp.models.exact import ExactGP
 from ordinalgp.persistence import saved_as
@@ -63,7 +64,7 @@ class Step:
     high: Annotated[int, Axes(low=2)]
     weights: Annotated[FloatArray, Axes("two", 0.0, np.inf)]
     """total weight of the rows on the lower and on the upper side"""
-    model: ExactGP | InducedGP | None
+    model: ExactGP | InducedGP | NeighbourGP | None
     """Gaussian process with the two sides as levels; None if a side has no rows"""
 
     @property
