@@ -149,7 +149,8 @@ def _mass_before(table: FloatArray) -> FloatArray:
     n, r = table.shape
     rows, scores = np.arange(n), np.zeros((n, r))
     # A column of -1 beyond each end: levels that never join.
-    padded = np.pad(table, ((0, 0), (1, 1)), constant_values=-1.0)
+    padded = np.full((n, r + 2), -1.0)
+    padded[:, 1:-1] = table
     low = high = table.argmax(axis=1)
     mass = table[rows, low]
     for _ in range(r - 1):

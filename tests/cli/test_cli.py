@@ -834,8 +834,8 @@ def test_passes_are_lines_and_stages_are_summed_up():
 
 
 def test_a_fit_that_has_not_converged_says_what_to_do(run, files, monkeypatch):
-    climb = search._lbfgs
-    monkeypatch.setattr(search, "_lbfgs", lambda *given: (climb(*given)[0], "steps"))
+    climb = search._run
+    monkeypatch.setattr(search, "_run", lambda *given: (climb(*given)[0], "steps"))
     order = ["--categories", ",".join(LEVELS), "--model", "gp"]
     code, out, _ = run("fit", files(), "-t", "grade", *order)
     assert code == 0

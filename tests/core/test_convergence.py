@@ -1,4 +1,4 @@
-"""EP converges on random problems with little noise, and says so only then."""
+"""EP converges on random problems with little noise, and says so only then; Laplace with copies."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from ordinalgp.core.gaussian import Moments, Sites
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.problem import Problem, match
-from ordinalgp.core.projections import Identity
+from ordinalgp.core.projections import Basis, Identity
 
 
 def random_problem(seed):
@@ -51,3 +51,17 @@ def test_ep_does_not_claim_what_it_has_not_reached():
     assert not found.converged
     assert change_by_definition(problem, found.sites) > 1e-9
     assert change_by_definition(problem, Sites.flat(len(problem.y))) > 1e-3
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("copies", [1e8, 1e12])
+def test_laplaces_posterior_has_its_mean_at_the_mode_whatever_the_copies(copies, alpha):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = np.digitize(X[:, 0] + 0.05 * rng.normal(size=40), [-0.7, 0.7])
+    phi, likelihood = RBF(3.0)(X), OrdinalProbit.from_thresholds([-0.1, 2.0], 1.0)
+    problem = Problem(np.eye(40) / alpha, Basis(phi), y, likelihood, np.full(40, copies))
+    found = infer(problem, smoothing="mode")
+    # The rows can be told apart, and Newton's equations have lost all digits.
+    np.testing.assert_array_equal(np.digitize(found.at.mean, likelihood.thresholds), y)
+    np.testing.assert_allclose(phi @ found.posterior.mean, found.at.mean, atol=1e-6)

@@ -31,7 +31,7 @@ def implementations():
     """Every class of the package that is a likelihood: found, not listed."""
     found = {}
     for module in pkgutil.walk_packages(ordinalgp.__path__, "ordinalgp."):
-        if module.name.split(".")[1] in ("cli", "tables", "report", "plots", "__main__"):
+        if module.name.split(".")[1] in ("ask", "cli", "tables", "report", "plots", "__main__"):
             continue
         for cls in vars(importlib.import_module(module.name)).values():
             is_one = inspect.isclass(cls) and hasattr(cls, "log_expectation")
@@ -303,3 +303,17 @@ def test_a_narrow_level_keeps_its_width():
     narrow = OrdinalProbit(1.0, 5.0, np.array([1e-13]))
     value = narrow.log_expectation(np.array([1]), np.zeros(1), np.zeros(1)).value[0]
     assert_allclose(value, stats.norm.logpdf(5.0) + np.log(1e-13), rtol=1e-12)
+
+
+@pytest.mark.parametrize("gaps", [[], [0.7], [0.5, 2.0, 0.03], [1e-3, 0.4], [1e-5, 0.4]])
+@pytest.mark.parametrize("noise", [1e-3, 0.3, 5.0])
+def test_probabilities_from_tails_are_those_of_exact_logarithms(gaps, noise):
+    likelihood = OrdinalProbit(noise, -0.4, np.array(gaps))
+    mean, sd = (
+        grid.ravel() for grid in np.meshgrid(np.linspace(-30, 30, 61), [0.0, 0.1, 1.0, 9.0])
+    )
+    found = likelihood.probabilities(mean, sd**2)
+    exact = Thresholds.probabilities(likelihood, mean, sd**2)
+    assert found.shape == (len(mean), len(gaps) + 2)
+    assert_allclose(found.sum(axis=1), 1.0, rtol=1e-15)
+    assert_allclose(found, exact, rtol=1e-9, atol=1e-300)

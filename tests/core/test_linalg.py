@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from ordinalgp.core.linalg import Triangle, Workspace, lower_factor
+from ordinalgp.core.linalg import (
+    Triangle,
+    Workspace,
+    is_lower,
+    lower_factor,
+    multiply_lower,
+    multiply_upper,
+)
 
 
 def covariance(n):
@@ -67,3 +74,13 @@ def test_a_matrix_made_with_care_is_taken_where_the_first_is_not_definite():
     assert not triangle.definite
     assert_allclose(triangle.solve(np.ones(2)), 0.25, rtol=1e-12)
     assert Triangle(lambda: np.eye(2)).definite
+
+
+@pytest.mark.parametrize("m", [1, 7, 8, 9, 50])
+def test_triangles_multiply_as_squares(m):
+    rng = np.random.default_rng(m)
+    square, B = rng.normal(size=(m, m)), rng.normal(size=(m, 5))
+    assert_allclose(multiply_lower(np.tril(square), B), np.tril(square) @ B, atol=1e-12)
+    assert_allclose(multiply_upper(np.triu(square), B), np.triu(square) @ B, atol=1e-12)
+    assert is_lower(np.tril(square))
+    assert is_lower(square) == (m == 1)

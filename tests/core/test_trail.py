@@ -27,7 +27,7 @@ def test_linear_sites_are_extrapolated_along_the_steps():
     places = np.array([[0.0, 0.0], [0.5, 0.0], [0.5, 0.5]])
     trail, best = trail_of(places), places[-1]
     theta = np.array([0.8, 0.9])
-    found = trail.start_at(theta, best, trail.steps[-1][1])
+    found = trail.start_at(theta, best, linear_start(best))
     true, old = linear_start(theta), linear_start(best)
     for name in ("tau", "nu"):
         error = getattr(found.sites, name) - getattr(true.sites, name)
@@ -39,7 +39,7 @@ def test_linear_sites_are_extrapolated_along_the_steps():
 def test_nothing_is_said_about_directions_without_steps():
     places = np.array([[0.0, 0.0], [0.5, 0.0]])
     trail = trail_of(places)
-    best = trail.steps[-1][1]
+    best = linear_start(places[-1])
     found = trail.start_at(np.array([0.5, 0.7]), places[-1], best)
     assert_allclose(found.sites.tau, best.sites.tau, rtol=1e-12)
 
@@ -48,7 +48,7 @@ def test_nothing_is_said_about_directions_without_steps():
 def test_far_moves_start_from_the_best(far):
     places = np.array([[0.0, 0.0], [0.5, 0.5]])
     trail = trail_of(places)
-    best = trail.steps[-1][1]
+    best = linear_start(places[-1])
     assert trail.start_at(np.array(far), places[-1], best) is best
 
 
@@ -66,3 +66,12 @@ def test_other_starts_and_first_evaluations_are_left_alone():
     assert trail.start_at(np.zeros(1), None, None) is None
     trail.add(np.zeros(1), "other")
     assert trail.start_at(np.ones(1), np.zeros(1), "other") == "other"
+
+
+def test_the_last_ten_answers_are_kept_and_others_of_another_size_forgotten():
+    trail = trail_of(np.linspace(0.0, 1.0, 30).reshape(15, 2))
+    assert trail.places.shape == (10, 2)
+    assert_allclose(trail.places[-1], [28 / 29, 1.0])
+    assert_allclose(trail.answers[-1, :3], linear_start(trail.places[-1]).sites.tau)
+    trail.add(np.zeros(2), Start(Sites(np.ones(2), np.ones(2)), np.ones(2)))
+    assert len(trail.places) == len(trail.answers) == 1

@@ -28,8 +28,10 @@ def rows(n=60, seed=0, sign=1.0, noise=0.5):
 def largest_fall(model, X, at, sign=1):
     """Largest fall of the latent mean over any distance on a fine grid, per range of the mean."""
     low, high = X[:, at].min(), X[:, at].max()
-    grid = np.tile(X[3], (2000, 1))
-    grid[:, at] = np.linspace(low - 1.0, high + 1.0, len(grid))
+    # The rows' own values, too: with a very short length scale the mean differs only there.
+    values = np.append(np.linspace(low - 1.0, high + 1.0, 2000), X[:, at])
+    grid = np.tile(X[3], (len(values), 1))
+    grid[:, at] = np.sort(values)
     mean = sign * model.latent_mean_and_variance(grid)[0]
     return np.max(np.maximum.accumulate(mean) - mean) / np.ptp(mean)
 

@@ -150,7 +150,7 @@ def test_verbose_speaks_on_the_error_stream(capsys, verbose, lines):
     out, err = capsys.readouterr()
     assert out == ""
     assert (len(err.splitlines()) >= lines) if lines else err == ""
-    assert err.count("CONVERGENCE") == (verbose > 0)
+    assert err.count("converged:") == (verbose > 0)
     expected = [0, 1, len(model.evidence_path_) + 1][verbose]
     assert err.count("search: evaluation ") == expected
 

@@ -9,11 +9,13 @@ from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern
 
+from ordinalgp.core.curvature import MOST_OF_KERNEL
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.core.projections import Identity, RowSelection
 from ordinalgp.least_squares.leave_one_out import LeastSquaresTask, RankLikelihood, _pull_back
 
+SIGNS = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
 THRESHOLDS = np.array([0.4, 1.6, 2.3])
 KERNELS = {
     "ard": ConstantKernel(2.0) * RBF([1.0, 2.0, 0.7]),
@@ -135,3 +137,45 @@ def test_the_posterior_is_gaussian_process_regression():
     )
     assert_allclose(found.mean, mean, rtol=1e-9)
     assert_allclose(found.var, sd**2, rtol=1e-8)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_curvatures_are_near_differences_of_slopes(kernel, copies):
+    task, _ = make_task(KERNELS[kernel], copies=copies, n=40)
+    theta, h = task.theta, 1e-5
+    found = task.evaluate(theta).curvature()
+    slopes = [
+        (task.evaluate(theta - h * e).gradient - task.evaluate(theta + h * e).gradient) / (2 * h)
+        for e in np.eye(len(theta))
+    ]
+    true = np.array(slopes)
+    # The link moves no moments, and what the others lack does not touch it.
+    link = task.kernel.n_dims + 1
+    assert_allclose(found[link:], true[link:], atol=1e-3 * np.abs(true).max())
+
+    def moments_and_slopes(theta):
+        at = task.at(theta)
+        left = at.leave_out(kernel_matrix(at.kernel, at.X)).moments
+        here = at.likelihood.link.log_expectation(at.y, left.mean, left.var)
+        slopes = here.d1, (here.d2 + here.d1**2) / 2  # in mean and variance
+        return np.append(left.mean, left.var), np.append(*slopes) * np.tile(at.counts, 2)
+
+    # What they lack: slopes of the objective in the moments times second differences of these.
+    pull = moments_and_slopes(theta)[1]
+    h, p = 1e-3, link
+    bend = np.zeros((p, p))
+    for i in range(p):
+        for j in range(p):
+            a, b = h * np.eye(len(theta))[i], h * np.eye(len(theta))[j]
+            corners = [moments_and_slopes(theta + s * a + t * b)[0] for s, t in SIGNS]
+            bend[i, j] = pull @ (corners[0] - corners[1] - corners[2] + corners[3]) / (4 * h**2)
+    expected = true[:p, :p] + bend
+    assert_allclose(found[:p, :p], expected, atol=2e-3 * np.abs(expected).max())
+
+
+def test_kernels_with_very_many_hyperparameters_have_no_curvature():
+    task, _ = make_task()
+    wide = np.random.default_rng(0).normal(size=(14, MOST_OF_KERNEL + 1))
+    task = replace(task, X=wide, kernel=RBF(np.full(MOST_OF_KERNEL + 1, 5.0)))
+    assert task.evaluate(task.theta).curvature() is None

@@ -14,7 +14,7 @@ from scipy.linalg import lapack
 
 from ordinalgp._typing import BoolArray, FloatArray, IntArray
 from ordinalgp.core.ep import cavities
-from ordinalgp.core.likelihoods import Gaussian, Smoothed
+from ordinalgp.core.likelihoods import Gaussian, Smoothed, SmoothedProbit
 from ordinalgp.core.linalg import mirrored
 from ordinalgp.core.objectives import site_share
 from ordinalgp.core.posterior import Moments, Sites
@@ -79,9 +79,7 @@ class RowProbit:
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log probability that N(mean, var + noise^2) falls between the thresholds of y."""
         cut, rate, _ = self._cut(y, mean, var)
-        square = rate * rate
-        d2, d3 = -cut.information * square, cut.third * (square * rate)
-        return Smoothed(cut.log_mass, cut.mean * rate, d2, d3, cut)
+        return SmoothedProbit(cut, 1.0 / rate)
 
     def newton(
         self, y: IntArray, mean: FloatArray, var: FloatArray

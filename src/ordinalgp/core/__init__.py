@@ -36,12 +36,15 @@ Bibliography of the package; ``docs/papers.md`` says where each formula of the f
    792-815, 2007.
 .. [Demsar06] J. Demšar, "Statistical comparisons of classifiers over multiple data sets", Journal
    of Machine Learning Research 7, 1-30, 2006.
+.. [Gilmour95] A. R. Gilmour, R. Thompson and B. R. Cullis, "Average information REML: an efficient
+   algorithm for variance parameter estimation in linear mixed models", Biometrics 51, 1995.
 .. [Gu15] B. Gu, V. S. Sheng, K. Y. Tay, W. Romano and S. Li, "Incremental support vector learning
    for ordinal regression", IEEE Transactions on Neural Networks and Learning Systems 26, 2015.
 .. [Higham02] N. J. Higham, "Accuracy and stability of numerical algorithms", 2nd edition, SIAM,
    2002.
 .. [Houlsby11] N. Houlsby, F. Huszar, Z. Ghahramani and M. Lengyel, "Bayesian active learning for
    classification and preference learning", arXiv:1112.5745, 2011.
+.. [Nocedal06] J. Nocedal and S. J. Wright, "Numerical optimization", 2nd edition, Springer, 2006.
 .. [Radhakrishnan24] A. Radhakrishnan, D. Beaglehole, P. Pandit and M. Belkin, "Mechanism for
    feature learning in neural networks and backpropagation-free machine learning models", Science
    383, 1461-1467, 2024.

@@ -10,6 +10,7 @@ import numpy as np
 
 from ordinalgp._typing import BoolArray, FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.linalg import solve_definite
 from ordinalgp.core.posterior import Response
 from ordinalgp.core.problem import Approximation, Problem, Start, match
 from ordinalgp.core.repeated_observations import common_site
@@ -36,6 +37,7 @@ _LARGEST_CAVITY = 1e8  # in units of the marginal variance
 # Weight whose share in the evidence, at most some log(_LARGEST_CAVITY) / 2 times it, is below the
 # tolerance of a search.
 _NEGLIGIBLE = 1e-5
+_EPS = float(np.finfo(float).eps)
 
 
 def cavities(marginal: Moments, sites: Sites, copies: FloatArray | float = 1.0) -> Moments:
@@ -63,11 +65,12 @@ def lacks_cavity(counts: FloatArray, marginal: Moments, sites: Sites) -> BoolArr
     return np.asarray(part & (1.0 - sites.tau * marginal.var <= 1.0 / _LARGEST_CAVITY))
 
 
-def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray) -> float:
+def _distance(old: Sites, new: Sites, marginal: Moments, counts: FloatArray | None) -> float:
     """Largest change of a site, all copies, in units of its posterior standard deviation."""
-    d_tau = counts * (new.tau - old.tau)
-    d_nu = counts * (new.nu - old.nu) - d_tau * marginal.mean
-    var = marginal.var
+    d_tau, d_nu, var = new.tau - old.tau, new.nu - old.nu, marginal.var
+    if counts is not None:
+        d_tau, d_nu = counts * d_tau, counts * d_nu
+    d_nu -= d_tau * marginal.mean
     return float(max((np.abs(d_tau) * var).max(), (np.abs(d_nu) * np.sqrt(var)).max()))
 
 
@@ -78,8 +81,8 @@ def _target(problem: Problem, found: Approximation) -> Sites:
     among themselves first.
     """
     target = found.matched or match(found.smoothed, found.at)
-    many = problem.counts > 1.0
-    if not many.any():
+    many = problem.copied
+    if many is None:
         return target
     tau, nu = target.tau.copy(), target.nu.copy()
     marginal = Moments(found.marginal.mean[many], found.marginal.var[many])
@@ -106,7 +109,7 @@ def _matched(
     at = cavities(marginal, sites)
     smoothed = problem.smooth(at)
     matched = match(smoothed, at)
-    change = _distance(sites, matched, marginal, problem.counts)
+    change = _distance(sites, matched, marginal, problem.several)
     moments = marginal, at, smoothed
     return Approximation(posterior, sites, *moments, sweep, change, change <= tol, matched)
 
@@ -148,37 +151,36 @@ class _Stall:
 class _Past:
     """The last sweeps, for Anderson's extrapolation of a linearly converging iteration."""
 
-    points: tuple[FloatArray, ...] = ()
-    """sites as one vector, in units of posterior standard deviations"""
     images: tuple[FloatArray, ...] = ()
-    """where EP would send them"""
+    """where EP would send the sites, one vector in units of posterior standard deviations"""
+    residuals: tuple[FloatArray, ...] = ()
+    """distances from the sites to there"""
     scale: FloatArray | None = None
 
     def after(self, marginal: Moments, sites: Sites, target: Sites) -> "_Past":
         """Remember one more sweep."""
-        var = marginal.var
-        scale = np.concatenate([var, np.sqrt(var)]) if self.scale is None else self.scale
-        point = scale * np.concatenate([sites.tau, sites.nu])
+        var, scale = marginal.var, self.scale
+        if scale is None:
+            scale = np.concatenate([var, np.sqrt(var)])
         image = scale * np.concatenate([target.tau, target.nu])
+        residual = image - scale * np.concatenate([sites.tau, sites.nu])
         kept = slice(-_DEPTH, None)
-        return _Past((*self.points[kept], point), (*self.images[kept], image), scale)
+        return _Past((*self.images[kept], image), (*self.residuals[kept], residual), scale)
 
     def extrapolated(self) -> Sites | None:
         """Sites at which a linear residual would vanish; None if these are no sites."""
-        if self.scale is None or len(self.points) < 2:
+        if self.scale is None or len(self.images) < 2:
             return None
-        images = np.array(self.images)
-        residuals = images - np.array(self.points)
+        rest, last = self.residuals[-1], self.images[-1]
         # Differences to the last sweep: their span is that of differences between neighbours.
-        moved, rest = residuals[:-1] - residuals[-1], residuals[-1]
-        size = np.sqrt(np.einsum("ki,ki->k", moved, moved))
-        if not size.all():
-            return None
-        moved /= size[:, None]
+        moved = np.array(self.residuals[:-1]) - rest
         gram = moved @ moved.T
-        gram.flat[:: len(gram) + 1] += _COLLINEAR
-        mix = np.linalg.solve(gram, moved @ rest) / size
-        best = (images[-1] - mix @ (images[:-1] - images[-1])) / self.scale
+        square = gram.diagonal().copy()
+        gram.reshape(-1)[:: len(gram) + 1] += _COLLINEAR * square
+        mix = solve_definite(gram, moved @ rest) if square.all() else None
+        if mix is None:
+            return None
+        best = (last - mix @ (np.array(self.images[:-1]) - last)) / self.scale
         m = len(best) // 2
         return Sites(best[:m], best[m:]) if best[:m].min() >= 0 else None
 
@@ -234,8 +236,8 @@ def propagate(
         past = past.after(found.marginal, found.sites, target) if steady else _Past()
         last = found.change
         sites = past.extrapolated() or found.sites.towards(target, step)
-    proper = not lacks_cavity(problem.counts, found.marginal, found.sites).any()
-    return replace(found, converged=found.converged and proper, has_cavities=proper)
+    without = problem.has_parts and lacks_cavity(problem.counts, found.marginal, found.sites).any()
+    return replace(found, converged=False, has_cavities=False) if without else found
 
 
 def _respond(
@@ -279,7 +281,7 @@ def update_in_turn(problem: Problem, found: Approximation, block: int = _BLOCK) 
     for first in range(0, len(sites.tau), block):
         rows = np.arange(first, min(first + block, len(sites.tau)))
         seen = np.column_stack([A.adjoint(np.eye(1, len(sites.tau), int(i))[0]) for i in rows])
-        least = np.finfo(float).eps * np.einsum("ib,ib->b", seen, K @ seen)
+        least = _EPS * np.einsum("ib,ib->b", seen, K @ seen)
         C, shrunk = covariance @ seen, np.zeros(len(rows))
         S, m = seen.T @ C, seen.T @ mean
         for k, row in enumerate(rows):

@@ -25,5 +25,5 @@ def infer(
     # Observations that count less than once can have improper cavities: no order of updates
     # helps there, and the search steps back from such hyperparameters by itself. Updates in turn
     # need the whole covariance, which a sparse problem is too large for.
-    in_turn = isinstance(problem.K, np.ndarray) and not bool(np.any(problem.counts < 1))
+    in_turn = isinstance(problem.K, np.ndarray) and not problem.has_parts
     return propagate(problem, start, max_sweeps, tol, in_turn=in_turn)

@@ -6,14 +6,15 @@ with dK/dtheta in O(n^2 d) time and O(n^2) memory, without scikit-learn's n x n 
 
 import logging
 from collections.abc import Callable
-from functools import partial, singledispatch
+from functools import lru_cache, partial, singledispatch
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray
-from ordinalgp.core.kernel_matrix import BLOCK, isotropic, kernel_matrix
+from ordinalgp.core.hyperparameters import kernel_at, n_free
+from ordinalgp.core.kernel_matrix import block_rows, isotropic, kernel_matrix
 from ordinalgp.core.kernel_tiles import LEAVES, Leaf, Tiles, columns, tiles
 from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import UpperTriangle, Upstream
@@ -21,7 +22,7 @@ from ordinalgp.kernels import PerColumn, Projected
 
 __all__ = ["contract", "kernel_slope"]
 
-_HALF = np.triu(np.ones((BLOCK, BLOCK))) - 0.5 * np.eye(BLOCK)  # counts each pair half
+_STEP = 1e-4  # of finite differences
 
 _noted: set[type] = set()  # classes whose missing rule was logged
 
@@ -42,22 +43,50 @@ def kernel_slope(
         stretch = _meet(upstream, K, np.minimum(r2, 1e300))
     slopes = [(constant, total), (rbf, stretch / rbf.length_scale**2)]
     if constant is None:
-        return np.array([slopes[1][1]][: kernel.n_dims])
+        return np.array([slopes[1][1]][: n_free(kernel)])
     if kernel.k1 is rbf:
         slopes.reverse()
-    return np.array([slope for part, slope in slopes if part is not None and part.n_dims])
+    return np.array([slope for part, slope in slopes if part is not None and n_free(part)])
+
+
+def kernel_moves(
+    kernel: sk.Kernel, X: Any, K: FloatArray, w: FloatArray, workspace: Workspace | None = None
+) -> FloatArray:
+    """dK/dtheta w, (n, p)."""
+    parts = None if workspace is None else isotropic(kernel)
+    if workspace is None or parts is None or n_free(kernel) == 0:
+        return _moves_by_differences(kernel, X, K, w)
+    (rbf, constant), r2 = parts, workspace.distances(X)
+    stretch = (K * r2) @ w / rbf.length_scale**2
+    moves = {id(rbf): stretch} | ({} if constant is None else {id(constant): K @ w})
+    order = (kernel,) if constant is None else (kernel.k1, kernel.k2)
+    return np.column_stack([moves[id(part)] for part in order if n_free(part)])
+
+
+def _moves_by_differences(kernel: Any, X: Any, K: FloatArray, w: FloatArray) -> FloatArray:
+    """The kernel a little further along each hyperparameter."""
+    before, theta = K @ w, np.asarray(kernel.theta)
+    near = (theta + _STEP * unit for unit in np.eye(len(theta)))
+    moved = [kernel_matrix(kernel_at(kernel, place), X) @ w for place in near]
+    return np.reshape([(each - before) / _STEP for each in moved], (len(theta), -1)).T
 
 
 def _meet(upstream: Upstream, K: FloatArray, r2: FloatArray | None = None) -> float:
     """Sum of dL/dK times K, or times K r^2; all three symmetric, so that half of them will do."""
-    total = 0.0
-    for i in range(0, len(K), BLOCK):
-        rows = K[i : i + BLOCK, i:]
-        with np.errstate(invalid="ignore"):
-            block = rows.copy() if r2 is None else rows * r2[i : i + BLOCK, i:]
-            block[:, : len(rows)] *= _HALF[: len(rows), : len(rows)]
-        total += 2.0 * upstream.meet(i, block)
+    total, step = 0.0, block_rows(len(K))
+    with np.errstate(invalid="ignore"):
+        for i in range(0, len(K), step):
+            j = min(i + step, len(K))
+            block = K[i:j, i:].copy() if r2 is None else K[i:j, i:] * r2[i:j, i:]
+            block[:, : j - i] *= _each_pair_once(j - i)
+            total += 2.0 * upstream.meet(i, block)
     return total
+
+
+@lru_cache(maxsize=4)
+def _each_pair_once(n: int) -> FloatArray:
+    """Upper triangle of ones, with halves on the diagonal."""
+    return np.triu(np.ones((n, n))) - 0.5 * np.eye(n)
 
 
 @singledispatch
@@ -94,7 +123,7 @@ def _rule(cls: type) -> Callable[[Any], Any]:
                 return contract.dispatch(object)(kernel, X, upstream, K)
             # Symmetric matrices: the transpose is the same one in C order, as all matrices here.
             upstream = upstream.T if upstream.flags.f_contiguous else upstream
-            return rule(kernel, X, upstream, K) if kernel.n_dims else np.empty(0)
+            return rule(kernel, X, upstream, K) if n_free(kernel) else np.empty(0)
 
         return rule
 

@@ -11,7 +11,12 @@ from ordinalgp.core.linalg import Workspace, matrix, mirrored
 from ordinalgp.kernels import PerColumn
 from ordinalgp.kernels.per_column import per_feature
 
-BLOCK = 64  # rows at a time: few enough for their distances to stay in the cache
+_BLOCK, _BLOCK_NUMBERS = 64, 2**15
+
+
+def block_rows(n: int) -> int:
+    """Rows of an (n, n) matrix at a time: few enough for two blocks to stay in the cache."""
+    return max(_BLOCK, _BLOCK_NUMBERS // n)
 
 
 def kernel_matrix(kernel: sk.Kernel, X: Any, workspace: Workspace | None = None) -> FloatArray:
@@ -31,15 +36,6 @@ def kernel_matrix(kernel: sk.Kernel, X: Any, workspace: Workspace | None = None)
     return np.array(kernel(X), dtype=float)
 
 
-def kernel_at(kernel: sk.Kernel, theta: FloatArray) -> sk.Kernel:
-    """The kernel at other hyperparameters; ``clone_with_theta`` without its searches for names."""
-    if type(kernel) is sk.RBF and not isinstance(kernel.length_scale_bounds, str) and len(theta):
-        scale = np.exp(theta)
-        scale = scale if np.ndim(kernel.length_scale) else scale[0]
-        return sk.RBF(scale, kernel.length_scale_bounds)
-    return kernel.clone_with_theta(theta)
-
-
 def _from_tiles(pairs: Tiles, out: FloatArray) -> FloatArray:
     """The symmetric matrix, its upper triangle computed."""
     for rows in strips(len(out)):
@@ -57,14 +53,15 @@ def _in_workspace(kernel: sk.Kernel, X: Any, workspace: Workspace) -> FloatArray
     r2 = workspace.distances(X)
     factor = np.float64(-0.5) / rbf.length_scale / rbf.length_scale
     K = workspace.matrix("kernel", len(r2))
-    for i in range(0, len(K), BLOCK):
-        j = i + BLOCK
-        with np.errstate(over="ignore"):
+    step = block_rows(len(K))
+    with np.errstate(over="ignore"):
+        for i in range(0, len(K), step):
+            j = i + step
             block = np.multiply(r2[i:j, i:], factor, out=K[i:j, i:])
-        np.exp(block, out=block)
-        if constant is not None:
-            block *= constant.constant_value
-        K[j:, i:j] = block[:, BLOCK:].T
+            np.exp(block, out=block)
+            if constant is not None:
+                block *= constant.constant_value
+            K[j:, i:j] = block[:, step:].T
     return K
 
 

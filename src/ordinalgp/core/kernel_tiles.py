@@ -17,6 +17,7 @@ from scipy.special import gamma, kv
 from sklearn.gaussian_process import kernels as sk
 
 from ordinalgp._typing import FloatArray, IntArray
+from ordinalgp.core.hyperparameters import free_parameters, n_free
 from ordinalgp.kernels import Additive, ARDLinear, Exponential, PerColumn, Projected
 from ordinalgp.kernels.per_column import per_feature
 
@@ -76,7 +77,7 @@ class Leaf(Tiles):
     def __init__(self, kernel: Any, X: Any, Y: Any = None, groups: IntArray | None = None) -> None:
         self.kernel = kernel if groups is None else per_feature(kernel, groups)
         self.groups = groups
-        self.free = np.array([not h.fixed for h in kernel.hyperparameters], dtype=bool)
+        self.free = np.array(free_parameters(kernel), dtype=bool)
         self.left = self.rows(X)
         self.right = self.left if Y is None else self.rows(Y)
         self.n_features = self.right.shape[1]
@@ -544,7 +545,7 @@ class _Multiple(Tiles):
     """A kernel times a constant, which comes first or last."""
 
     def __init__(self, constant: Any, part: Tiles, *, first: bool) -> None:
-        self.value, self.n_dims = constant.constant_value, constant.n_dims
+        self.value, self.n_dims = constant.constant_value, n_free(constant)
         self.part, self.first = part, first
 
     def values(self, at: At) -> FloatArray:

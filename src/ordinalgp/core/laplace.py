@@ -47,7 +47,7 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
         posterior = problem.condition(sites)
         last, old = change, mode
         mode = _line_search(problem, old, posterior.weights, posterior.mean)
-        change = float(np.max(_change(problem, old, mode)))
+        change = float(np.max(_change(problem, old, mode.at.mean)))
         # Newton squares its error; one that neither moves closer nor climbs is at rounding.
         flat = mode.height - old.height <= _slack(old.height) and change >= last / 2
         stuck = stuck + 1 if flat else 0
@@ -59,6 +59,9 @@ def climb(problem: Problem, start: Start | None, max_sweeps: int, tol: float) ->
             mode = _approach(problem, mode, known, tol)
         elif costly:
             mode = _frozen_hessian_steps(problem, mode, posterior, sites.tau, tol)
+    if np.any(_change(problem, mode, problem.projection.apply(posterior.mean)) > tol):
+        # The line search stepped back from Newton's target, which is wrong by rounding.
+        posterior = posterior.centred(mode.weights, mode.f)
     marginal = Moments(mode.at.mean, posterior.observed().var)
     return Approximation(
         posterior, sites, marginal, mode.at, mode.smoothed, sweep, change, converged
@@ -90,11 +93,11 @@ def _first_mode(problem: Problem, start: Start | None) -> _Mode:
     return warm if warm is not None and warm.height > cold.height else cold
 
 
-def _change(problem: Problem, old: _Mode, new: _Mode) -> FloatArray:
+def _change(problem: Problem, old: _Mode, u: FloatArray) -> FloatArray:
     """Movements in standard deviations of a posterior that is at most as narrow as the true one."""
     prior_precision = len(problem.K) / max(np.trace(problem.K), np.finfo(float).tiny)
     scale = np.sqrt(prior_precision - old.smoothed.d2)
-    return scale * np.abs(new.at.mean - old.at.mean)
+    return np.asarray(scale * np.abs(u - old.at.mean))
 
 
 def _approach(problem: Problem, mode: _Mode, known: Preconditioner, tol: float) -> _Mode:
@@ -105,7 +108,7 @@ def _approach(problem: Problem, mode: _Mode, known: Preconditioner, tol: float) 
             break
         old = mode
         mode = _line_search(problem, old, old.weights + step, old.f + problem.K @ step)
-        change = float(np.max(_change(problem, old, mode)))
+        change = float(np.max(_change(problem, old, mode.at.mean)))
         # What remains: the part of the step not solved for, and Newton's own error.
         if change * max(change, left) <= tol:
             break
@@ -164,6 +167,6 @@ def _frozen_hessian_steps(
         if not new.height > mode.height:
             break
         old, mode = mode, new
-        if np.max(_change(problem, old, mode)) <= tol:
+        if np.max(_change(problem, old, mode.at.mean)) <= tol:
             break
     return mode

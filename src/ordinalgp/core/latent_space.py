@@ -18,7 +18,7 @@ class LatentSpacePosterior(Posterior):
 
     def __init__(self, prior: Prior, sites: Sites) -> None:
         K, F = prior.K, prior.root
-        self._A, self._copies = A, copies = prior.distinct()
+        self._A, self._copies = A, copies = prior.distinct
         self._h = np.zeros(len(K)) if prior.mean is None else prior.mean
         self._diagonal = np.diagonal(K) if np.count_nonzero(K) == len(K) else None
         self._precision = A.scatter(copies.merge(sites.tau))
@@ -59,8 +59,9 @@ class LatentSpacePosterior(Posterior):
         """Both by one product with H' H."""
         known = self.covary(v)
         # K^-1 C v; a flat prior on single weights leaves nothing of the difference.
-        kept = v - self._precision @ known if self._diagonal is None else known / self._diagonal
-        return kept, known
+        if self._diagonal is None:
+            return v - self._precision @ known, known
+        return (known.T / self._diagonal).T, known
 
     def inverse(self) -> FloatArray:
         """R = Q - (H Q)' H Q with Q = A' T A."""

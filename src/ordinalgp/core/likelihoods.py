@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, Protocol, Self
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
+from scipy.special import ndtr, ndtri
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray, IntArray
 from ordinalgp.core.truncated_normal import Interval, cut_normal, hermite
@@ -21,6 +21,8 @@ from ordinalgp.core.truncated_normal import Interval, cut_normal, hermite
 NOISE_BOUNDS = (1e-3, 1e3)
 THRESHOLD_BOUNDS = (-1e3, 1e3)
 GAP_BOUNDS = (1e-6, 1e3)
+_NARROW_GAP = 1e-4  # in units of the noise
+_TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -31,8 +33,6 @@ class Smoothed:
     d1: FloatArray
     d2: FloatArray
     d3: FloatArray
-    cut: Interval | None = None
-    """what an ordinal probit knows besides, for its derivatives in theta"""
 
 
 @dataclass(frozen=True)
@@ -269,8 +269,8 @@ class Thresholds(Likelihood):
         levels = np.tile(np.arange(r), m)
         log_p = self.log_expectation(levels, np.repeat(mean, r), np.repeat(var, r)).value
         log_p = log_p.reshape(m, r)
-        shares = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
-        return np.asarray(np.maximum(shares, np.finfo(float).tiny))
+        p: FloatArray = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+        return np.maximum(p / p.sum(axis=1, keepdims=True), _TINY)
 
     def variance_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
@@ -279,6 +279,68 @@ class Thresholds(Likelihood):
         at = self.log_expectation(y, mean, var) if known is None else known
         h = 1e-4 * np.sqrt(self.noise**2 + var)
         return variance_slopes(at, fourth_derivative(self, y, mean, var, h))
+
+
+class SmoothedProbit(Smoothed):
+    """What an ordinal probit smooths to; sweeps of EP need no third derivative."""
+
+    cut: Interval
+    scale: FloatArray
+    """standard deviation of noise and smoothing"""
+
+    def __init__(self, cut: Interval, scale: FloatArray) -> None:
+        d1 = cut.mean / scale
+        d2 = cut.information / scale
+        d2 /= -scale
+        vars(self).update(d1=d1, d2=d2, cut=cut, scale=scale)
+
+    @property
+    def value(self) -> FloatArray:
+        """Log of the smoothed likelihood."""
+        return self.cut.log_mass
+
+    @cached_property
+    def d3(self) -> FloatArray:
+        """The third derivative in the mean."""
+        return self.cut.third / self.scale**3
+
+
+class _ProbitThetaDerivatives(ThetaDerivatives):
+    """Derivatives in theta; EP needs only those of the value."""
+
+    def __init__(self, link: "OrdinalProbit", y: IntArray, at: SmoothedProbit) -> None:
+        vars(self).update(link=link, y=y, at=at)
+
+    link: "OrdinalProbit"
+    y: IntArray
+    at: SmoothedProbit
+
+    @cached_property
+    def value(self) -> FloatArray:
+        """That of the log mass: the densities at the edges."""
+        cut, s = self.at.cut, self.at.scale
+        share = self.link.noise**2 / (s * s)  # d log s / d log noise
+        noise = share * (cut.mean * cut.mean - cut.information)
+        return self.link.pack(self.y, -cut.lo_density / s, cut.hi_density / s, noise)
+
+    @cached_property
+    def d1(self) -> FloatArray:
+        """That of the mean of the cut variable: mass added at an edge moves it."""
+        cut, s = self.at.cut, self.at.scale
+        share = self.link.noise**2 / s**3
+        noise = share * (cut.third - 2 * cut.mean * cut.information)
+        by_lo, by_hi = cut.lo_density * cut.below / s**2, cut.hi_density * cut.above / s**2
+        return self.link.pack(self.y, by_lo, by_hi, noise)
+
+    @cached_property
+    def d2(self) -> FloatArray:
+        """That of its variance."""
+        cut, s = self.at.cut, self.at.scale
+        lo_var = -cut.lo_density * (cut.below**2 - cut.var)
+        hi_var = cut.hi_density * (cut.above**2 - cut.var)
+        stretch = (cut.mean - cut.below) * lo_var + (cut.mean + cut.above) * hi_var
+        noise = self.link.noise**2 / s**4 * (2 * cut.information - stretch)
+        return self.link.pack(self.y, lo_var / s**3, hi_var / s**3, noise)
 
 
 class OrdinalProbit(Thresholds):
@@ -291,54 +353,53 @@ class OrdinalProbit(Thresholds):
         found, scale = self.theta_derivatives(y, mean, var, known), 1.0 / (2.0 * self.noise**2)
         return ThetaDerivatives(*(scale * d[:1] for d in (found.value, found.d1, found.d2)))
 
-    def _cut(
-        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
-    ) -> tuple[Interval, FloatArray]:
-        s = np.sqrt(self.noise**2 + var)
-        cut = None if known is None else known.cut
-        return cut_normal(*self.edges(y, mean, s)) if cut is None else cut, s
-
     def log_expectation(self, y: IntArray, mean: FloatArray, var: FloatArray) -> Smoothed:
         """Log probability that N(mean, var + noise^2) falls between the thresholds of y.
 
         With ``var = 0`` this is eq. (5) of [Chu05]_, with derivatives (6) and (7);
         with the predictive variance, eq. (18). ``y`` holds codes 0..r-1, all shapes (m,).
         """
-        cut, s = self._cut(y, mean, var)
-        rate = 1.0 / s
-        square = rate * rate
-        d2, d3 = -cut.information * square, cut.third * (square * rate)
-        return Smoothed(cut.log_mass, cut.mean * rate, d2, d3, cut)
+        return self._smoothed(y, mean, var)
+
+    def _smoothed(
+        self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
+    ) -> SmoothedProbit:
+        if isinstance(known, SmoothedProbit):
+            return known
+        s = np.sqrt(var + self.noise**2)
+        edges = self._levels.take(y, axis=1)  # and widths
+        edges[:2] -= mean
+        edges /= s
+        return SmoothedProbit(cut_normal(*edges), s)
+
+    def probabilities(self, mean: FloatArray, var: FloatArray) -> FloatArray:
+        """P(y) of every level, shape (m, r): eq. (18) of [Chu05]_.
+
+        Differences of the smaller tails, which cost a third of exact logarithms.
+        """
+        if self.n_levels > 2 and self.gaps.min() < _NARROW_GAP * self.noise:
+            return super().probabilities(mean, var)  # here they would leave few digits
+        z = (self.thresholds[:, None] - mean) / np.sqrt(var + self.noise**2)
+        below, above = ndtr(z), ndtr(-z)
+        p = np.empty((self.n_levels, len(mean)))
+        p[0], p[-1] = below[0], above[-1]
+        right = z[:-1] + z[1:] > 0
+        p[1:-1] = np.where(right, above[:-1] - above[1:], below[1:] - below[:-1])
+        p /= p.sum(axis=0)
+        return np.ascontiguousarray(np.maximum(p, _TINY).T)
 
     def value_and_slope(
         self, y: IntArray, mean: FloatArray, var: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Log E[p(y|u)], shape (m,), and its derivatives in theta, (r, m), from one cut."""
-        cut, s = self._cut(y, mean, var)
-        return cut.log_mass, self._value_slope(y, cut, s)
-
-    def _value_slope(self, y: IntArray, cut: Interval, s: FloatArray) -> FloatArray:
-        share = self.noise**2 / s**2  # d log s / d log noise
-        noise = share * (cut.mean**2 - cut.information)
-        return self.pack(y, -cut.lo_density / s, cut.hi_density / s, noise)
+        at = self._smoothed(y, mean, var)
+        return at.value, _ProbitThetaDerivatives(self, y, at).value
 
     def theta_derivatives(
         self, y: IntArray, mean: FloatArray, var: FloatArray, known: Smoothed | None = None
     ) -> ThetaDerivatives:
         """Derivatives in theta, App. A of [Chu05]_: mass added at an edge moves the moments."""
-        cut, s = self._cut(y, mean, var, known)
-        lo, hi = cut.lo_density, cut.hi_density
-        hi_var, lo_var = hi * (cut.above**2 - cut.var), -lo * (cut.below**2 - cut.var)
-        # mean and variance of the cut variable react to each edge as follows.
-        edges = [(lo * cut.below / s**2, hi * cut.above / s**2), (lo_var / s**3, hi_var / s**3)]
-        share = self.noise**2 / s**2
-        stretch = (cut.mean - cut.below) * lo_var + (cut.mean + cut.above) * hi_var
-        noise = (
-            share * (cut.third - 2 * cut.mean * cut.information) / s,
-            share * (2 * cut.information - stretch) / s**2,
-        )
-        packed = [self.pack(y, *edge, n) for edge, n in zip(edges, noise, strict=True)]
-        return ThetaDerivatives(self._value_slope(y, cut, s), *packed)
+        return _ProbitThetaDerivatives(self, y, self._smoothed(y, mean, var, known))
 
     def threshold_curvature(
         self, y: IntArray, mean: FloatArray, counts: FloatArray
@@ -348,7 +409,8 @@ class OrdinalProbit(Thresholds):
         Shapes (r - 1, r - 1) and (r - 1, m). To first order in theta, as in Gauss-Newton, so that
         the first is positive semi-definite: log p is concave in u and the edges together.
         """
-        cut, s = self._cut(y, mean, np.zeros_like(mean))
+        at = self._smoothed(y, mean, np.zeros_like(mean))
+        cut, s = at.cut, at.scale
         lo, hi = cut.lo_density, cut.hi_density
         lo_lo, hi_hi = lo * (lo - (cut.mean - cut.below)), hi * (hi + (cut.mean + cut.above))
         zero, scale = np.zeros_like(mean), counts / s**2

@@ -1,6 +1,6 @@
 """Triangular factors, pivoted Cholesky and their memory: the home of every LAPACK call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ _BELOW = np.tri(_STRIP, k=-1, dtype=bool)  # below the diagonal of a strip's own
 _SHARES = (0.0, 1.0, 1e2, 1e4)
 _FIRST_NUGGET, _LARGEST_NUGGET = 1e-14, 1e-2  # in units of the mean of the diagonal
 _SOLVER_SHARES = (0.0, 1e-14, 1e-12, 1e-10)  # of the diagonal, tried in turn by `scaled_solver`
+_ROW_BLOCKS = 8  # in which a triangle is multiplied: 9/16 of the operations of the square
 _LEAF, _LARGE = 64, 2000  # triangles that LAPACK inverts as fast as we do
 
 
@@ -143,6 +144,37 @@ class Triangle:
     def full_inverse(self) -> FloatArray:
         """(L L')^-1 as a full symmetric matrix."""
         return mirrored(self.upper_inverse())
+
+
+def multiply_lower(M: FloatArray, B: FloatArray) -> FloatArray:
+    """M B for a lower triangle M, by rows of blocks.
+
+    numpy's products let other threads run, which scipy's triangular ones do not, and are also
+    faster by one thread than a triangular solve (512 x 512 times 8192: 8 against 12 us per column).
+    """
+    out = np.empty((len(M), *B.shape[1:]), dtype=np.result_type(M, B))
+    for rows in _row_blocks(len(M)):
+        np.matmul(M[rows, : rows.stop], B[: rows.stop], out=out[rows])
+    return out
+
+
+def multiply_upper(M: FloatArray, B: FloatArray) -> FloatArray:
+    """M B for an upper triangle M."""
+    out = np.empty((len(M), *B.shape[1:]), dtype=np.result_type(M, B))
+    for rows in _row_blocks(len(M)):
+        np.matmul(M[rows, rows.start :], B[rows.start :], out=out[rows])
+    return out
+
+
+def _row_blocks(m: int) -> Iterator[slice]:
+    size = max(1, -(-m // _ROW_BLOCKS))
+    return (slice(i, min(i + size, m)) for i in range(0, m, size))
+
+
+def is_lower(M: FloatArray) -> bool:
+    """Whether there are only zeros above the diagonal of a square matrix."""
+    square = M.ndim == 2 and len(M) == M.shape[1]
+    return square and not any(M[i, i + 1 :].any() for i in range(len(M)))
 
 
 def _invert(lower: FloatArray) -> None:
@@ -276,6 +308,12 @@ def invert_in_place(C: FloatArray) -> FloatArray:
         raise np.linalg.LinAlgError("the covariance of the ranks is not positive definite")
     inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
     return mirrored(inverse.T)
+
+
+def solve_definite(A: FloatArray, b: FloatArray) -> FloatArray | None:
+    """A^-1 b for a small symmetric matrix; None unless it is positive definite."""
+    _, x, info = lapack.dposv(A, b)
+    return np.asarray(x) if info == 0 else None
 
 
 def congruence(F: FloatArray, precision: FloatArray) -> FloatArray:

@@ -4,8 +4,8 @@ Factor B = I + S P S with P = A K A' and S = diag(sqrt(T)).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Self
 
 import numpy as np
 from scipy.linalg import blas
@@ -21,7 +21,7 @@ from ordinalgp.core.posterior import (
     Response,
     Sites,
 )
-from ordinalgp.core.projections import Identity, lift, sandwich
+from ordinalgp.core.projections import Identity, lift
 
 # Below this ratio of site precision to prior precision, (1 - [B^-1]_ii) / tau_i has lost
 # four digits to cancellation and the variance is computed the other way.
@@ -33,6 +33,7 @@ _UNHEARD = 1e-10
 _MEAN_ROUNDS, _MEAN_SHARE = 5, 1e-3
 _TRUSTED_SHARE = 0.5  # of a variance, up to which first-order changes are trusted
 _STRIP = 128  # rows at a time that stay in the cache
+_TINY = float(np.finfo(float).tiny)
 
 Product = Callable[[FloatArray], FloatArray]
 
@@ -41,13 +42,13 @@ class ObservationSpacePosterior(Posterior):
     """Posterior in the space of observations: B = I + S P S."""
 
     def __init__(self, prior: Prior, sites: Sites) -> None:
-        self._A, self._copies = A, copies = prior.distinct()
-        self._K, self._workspace = prior.K, prior.workspace
-        self._h = 0.0 if prior.mean is None else prior.mean
-        self._g0 = np.zeros(A.shape[0]) if prior.mean is None else A.apply(prior.mean)
-        self._P = P = sandwich(A, prior.K)
+        self._A, self._copies = _, copies = prior.distinct
+        self._K, self._workspace, self._h = prior.K, prior.workspace, prior.mean
+        self._P, self._g0 = P, _ = prior.projected
         self._T = copies.merge(sites.tau)
         self._S = S = np.sqrt(self._T)
+        self._direct = self._h is None and bool((S > 0).all())
+        """whether nothing stands in the way of dividing by S"""
         self._triangle = Triangle(lambda: _scaled(P, S, matrix(prior.workspace, "factor", len(P))))
         self.half_log_det, self.definite = self._triangle.half_log_det, self._triangle.definite
         # All that follows is cheaper with L^-1, which variances need.
@@ -57,18 +58,26 @@ class ObservationSpacePosterior(Posterior):
     def move(self, nu: FloatArray) -> None:
         """Set mean and weights, the factorisation kept."""
         w = self._observation_weights(self._copies.merge(nu))
-        self._u = self._g0 + self._P @ w
+        self._u = self._P @ w if self._h is None else self._g0 + self._P @ w
         self.weights = self._A.adjoint(w)
         if isinstance(self._A, Identity):
             self.mean = self._u
         else:
-            self.mean = self._h + self._K @ self.weights
+            mean = self._K @ self.weights
+            self.mean = mean if self._h is None else self._h + mean
+
+    def centred(self, weights: FloatArray, mean: FloatArray) -> Self:
+        """The same covariance around another mean, which belongs to these weights."""
+        moved = super().centred(weights, mean)
+        moved._u = self._A.apply(mean)
+        return moved
 
     def _observation_weights(self, shift: FloatArray) -> FloatArray:
         """W = shift - R (P shift + g0), written S B^-1 (shift / S - S g0) to avoid cancellation."""
-        S, live = self._S, self._S > 0
-        if live.all() and not self._g0.any():
+        S = self._S
+        if self._direct:
             return S * self._triangle.solve(shift / S)
+        live = S > 0
         scaled = np.divide(shift, S, out=np.zeros_like(shift), where=live)
         rest = np.where(live, 0.0, shift)
         offset = self._g0 + self._P @ rest if rest.any() else self._g0
@@ -84,17 +93,18 @@ class ObservationSpacePosterior(Posterior):
     @cached_property
     def _variances(self) -> FloatArray:
         # diag(P - P R P) = (1 - diag(B^-1)) / T, from the columns of L^-1.
-        prior = np.diagonal(self._P)
+        prior, T = np.diagonal(self._P), self._T
         inverse = self._triangle.inverse
-        weak = self._T * prior < _WEAK_SITE
-        T = np.where(weak, 1.0, self._T)
-        var = (1.0 - np.einsum("ki,ki->i", inverse, inverse)) / T
-        if weak.any():
+        var = 1.0 - np.einsum("ki,ki->i", inverse, inverse)
+        weak = T * prior < _WEAK_SITE
+        if not weak.any():
+            var /= T
+        else:
+            var /= np.where(weak, 1.0, T)
             half = self._triangle.half_product((self._S * self._P[weak]).T)  # P is symmetric
             var[weak] = prior[weak] - np.einsum("ki,ki->i", half, half)
         # A posterior variance lies between 0 and both the prior's and the site's.
-        tiny = np.finfo(float).tiny
-        return np.minimum(np.maximum(var, tiny), np.maximum(prior, tiny))
+        return np.minimum(np.maximum(var, _TINY), np.maximum(prior, _TINY))
 
     def observed(self) -> Moments:
         """Means g0 + P w and variances from the columns of L^-1."""
@@ -104,24 +114,25 @@ class ObservationSpacePosterior(Posterior):
     def response(self, known: Response | None = None) -> Response | None:
         """The covariance of u, and its squares, which may be those of a response that is known."""
         # The covariance with weaker sites is lost in I - B^-1, and it matters to no other.
-        heard = self._T * self._variances > _UNHEARD
+        var = self._variances
+        heard = self._T * var > _UNHEARD
         scale = np.divide(1.0, self._S, out=np.zeros(len(heard)), where=heard)
         if isinstance(known, _Response):
-            return self._responding(partial(self._times_others, scale), known.squares)
-        inverse = self._triangle.upper_inverse(1.0, self._workspace).T
-        squares = matrix(self._workspace, "squares", len(heard)).T
-        np.multiply(inverse, inverse, out=squares)
-        return self._responding(
-            _WithoutDiagonal(inverse, scale).times, _WithoutDiagonal(squares, scale**2)
-        )
+            product = partial(self._times_covariance, scale)
+            return _Response(self._u, var, product, known.squares, self._copies)
+        covariance = self._triangle.upper_inverse(scale, self._workspace)
+        squares = matrix(self._workspace, "squares", len(heard))
+        np.multiply(covariance, covariance, out=squares)
+        squares.reshape(-1)[:: len(heard) + 1] = 0.0
+        covariance.reshape(-1)[:: len(heard) + 1] = -var  # the others have the wrong sign, too
+        product = partial(blas.dsymv, -1.0, covariance.T, lower=1)
+        return _Response(self._u, var, product, squares.T, self._copies)
 
-    def _responding(self, product: Product, squares: "_WithoutDiagonal") -> "_Response":
-        return _Response(self._u, self._variances, product, squares, self._copies)
-
-    def _times_others(self, scale: FloatArray, x: FloatArray) -> FloatArray:
-        """S^-1 B^-1 S^-1 x without the diagonal, by the factor."""
-        x = scale * x
-        return scale * (self._triangle.solve(x) - (1.0 - self._T * self._variances) * x)
+    def _times_covariance(self, scale: FloatArray, x: FloatArray) -> FloatArray:
+        """The covariance of u times x, by the factor: -S^-1 B^-1 S^-1 x but for the diagonal."""
+        var, near = self._variances, scale * x
+        others = scale * (self._triangle.solve(near) - (1.0 - self._T * var) * near)
+        return var * x - others
 
     def carry(self, v: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(I - R K) v, and K times that."""
@@ -172,20 +183,6 @@ def predict_once(K: FloatArray, sites: Sites, K_cross: FloatArray, k_diag: Float
     return Moments(mean, np.maximum(k_diag - np.einsum("ki,ki->i", half, half), 0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class _WithoutDiagonal:
-    """A symmetric matrix, scaled on both sides, whose diagonal counts as zero."""
-
-    matrix: FloatArray
-    """its lower triangle is at hand"""
-    scale: FloatArray
-
-    def times(self, x: FloatArray) -> FloatArray:
-        """The product with a vector."""
-        A, x = self.matrix, self.scale * x
-        return self.scale * (blas.dsymv(1.0, A, x, lower=1) - np.diagonal(A) * x)
-
-
 class _Response(Response):
     """Reaction of the moments of u, whose covariance is C = (I - B^-1) / S S'.
 
@@ -200,29 +197,27 @@ class _Response(Response):
         self,
         mean: FloatArray,
         var: FloatArray,
-        product: Product,
-        squares: "_WithoutDiagonal",
+        covariance: Product,
+        squares: FloatArray,
         copies: Copies,
     ) -> None:
         self._old, self._var, self._copies = mean, var, copies
         self._y, self._Cy = np.zeros_like(mean), np.zeros_like(mean)
-        self._product, self.squares = product, squares
+        self._times_covariance = covariance
+        self.squares = squares
+        """of the covariances of different projections; the lower triangle is at hand"""
 
     def moments(self, d_tau: FloatArray, d_nu: FloatArray) -> Moments | None:
         """Moments under changed sites; means begin at those that were asked for last."""
         D, shift, var = self._copies.merge(d_tau), self._copies.merge(d_nu), self._var
         own = 1.0 + D * var
-        from_others = self.squares.times(D / own)
         # Of its variance that an observation loses to the others.
-        shares = from_others / (own * var)
+        shares = blas.dsymv(1.0, self.squares, D / own, lower=1) / (own * var)
         if not np.abs(shares).max() < _TRUSTED_SHARE:
             return None
         changed = (1.0 - shares) * var / own
         mean = self._old + self._solve(D, shift - D * self._old)
         return Moments(self._copies.spread(mean), self._copies.spread(changed))
-
-    def _times_covariance(self, x: FloatArray) -> FloatArray:
-        return self._var * x - self._product(x)
 
     def _solve(self, D: FloatArray, b: FloatArray) -> FloatArray:
         """C y with (I + D C) y = b, nearly."""
@@ -247,7 +242,7 @@ class _Response(Response):
 
 def _without_sites(S: FloatArray, triangle: Triangle, v: FloatArray) -> FloatArray:
     """(I + T K)^-1 v = S B^-1 S^-1 v."""
-    S = np.maximum(S, max(_FAINT * np.max(S), np.finfo(float).tiny))
+    S = np.maximum(S, max(_FAINT * np.max(S), _TINY))
     return S * triangle.solve(v / S)
 
 
@@ -257,5 +252,5 @@ def _scaled(P: FloatArray, S: FloatArray, B: FloatArray) -> FloatArray:
         j = i + _STRIP
         strip = np.multiply(P[i:j, i:], S[i:], out=B[i:j, i:])
         strip *= S[i:j, None]
-    B.flat[:: len(B) + 1] += 1.0
+    B.reshape(-1)[:: len(B) + 1] += 1.0
     return B

@@ -1,6 +1,5 @@
 """Members of a Gaussian posterior, whatever form its linear algebra has."""
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,7 @@ import numpy as np
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
 from ordinalgp.core.linalg import Workspace, square_root
-from ordinalgp.core.projections import Projection
+from ordinalgp.core.projections import Projection, sandwich
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,15 @@ class Posterior(Protocol):
 
     def shifted(self, nu: FloatArray) -> Self:
         """The posterior under sites with the same precisions and other shifts: O(n^2)."""
-        moved = copy.copy(self)
+        moved = object.__new__(type(self))
+        vars(moved).update(vars(self))
         moved.move(nu)
+        return moved
+
+    def centred(self, weights: FloatArray, mean: FloatArray) -> Self:
+        """The same covariance around another mean, which belongs to these weights."""
+        moved = object.__new__(type(self))
+        vars(moved).update(vars(self), weights=weights, mean=mean)
         return moved
 
     @property
@@ -120,9 +126,13 @@ class Copies:
     counts: FloatArray
     where: IntArray | None
     size: int
+    single: bool = False
+    """whether every observation is the only one of its projection"""
 
     def merge(self, values: FloatArray) -> FloatArray:
         """Sum over all copies of each distinct projection."""
+        if self.single:
+            return values
         total = self.counts * values
         if self.where is None:
             return total
@@ -151,7 +161,16 @@ class Prior:
         """Some F with K = F F'."""
         return square_root(self.K)
 
+    @cached_property
     def distinct(self) -> tuple[Projection, Copies]:
         """Distinct projections, and the way to them from the observations."""
         distinct, where = self.projection.distinct
-        return distinct, Copies(self.counts, where, distinct.shape[0])
+        single = where is None and bool((self.counts == 1.0).all())
+        return distinct, Copies(self.counts, where, distinct.shape[0], single)
+
+    @cached_property
+    def projected(self) -> tuple[FloatArray, FloatArray]:
+        """The prior of the distinct projections: their covariances A K A' and means, if any."""
+        A = self.distinct[0]
+        mean = np.zeros(A.shape[0]) if self.mean is None else A.apply(self.mean)
+        return sandwich(A, self.K), mean

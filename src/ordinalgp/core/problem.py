@@ -6,13 +6,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ordinalgp._typing import FloatArray
+from ordinalgp._typing import BoolArray, FloatArray
 from ordinalgp.core.gaussian import Moments, Posterior, Prior, Sites, condition
 from ordinalgp.core.likelihoods import Likelihood, Smoothed, ThetaDerivatives
 from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.projections import Projection
 
 Smoothing = Literal["mode", "cavity"]
+_EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,22 @@ class Problem:
     def prior(self) -> Prior:
         """The latent Gaussian and its projections."""
         return Prior(self.K, self.projection, self.counts, self.prior_mean, self.workspace)
+
+    @cached_property
+    def several(self) -> FloatArray | None:
+        """The counts; None if they are all 1."""
+        return None if (self.counts == 1.0).all() else self.counts
+
+    @cached_property
+    def copied(self) -> BoolArray | None:
+        """Which observations were made more than once; None if there are none."""
+        copied = self.counts > 1.0
+        return copied if copied.any() else None
+
+    @cached_property
+    def has_parts(self) -> bool:
+        """Whether some observations count less than once."""
+        return bool(self.counts.min(initial=1.0) < 1.0)
 
     def offset(self, f: FloatArray) -> FloatArray:
         """Latent values less their prior mean, (N,)."""
@@ -97,5 +114,5 @@ class Approximation:
 def match(smoothed: Smoothed, at: Moments) -> Sites:
     """Gaussian sites with the tilted distribution's first two moments."""
     # Log-concavity: 1 + v d2 > 0. What is smaller than a rounding error counts as one.
-    scale = np.maximum(1.0 + at.var * smoothed.d2, np.finfo(float).eps)
+    scale = np.maximum(1.0 + at.var * smoothed.d2, _EPS)
     return Sites(-smoothed.d2 / scale, (smoothed.d1 - at.mean * smoothed.d2) / scale)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ordinalgp._typing import Axes, FloatArray, IntArray
+from ordinalgp.core.linalg import is_lower, multiply_lower
 
 _FEW_ENTRIES = 4  # in a sparse row: 16 numbers gathered cost less than a row of N
 _CANCELLED = 1e-6  # a variance smaller than this share of its terms has lost six digits
@@ -46,6 +47,9 @@ def lift(A: Projection, G: FloatArray) -> FloatArray:
 
 def squared_lengths(A: Projection, H: FloatArray) -> FloatArray:
     """diag(A H'H A'), the variances of u for the covariance H'H of f, (M,)."""
+    if isinstance(A, Basis) and is_lower(H):
+        half = multiply_lower(H, A.matrix.T)
+        return np.einsum("km,km->m", half, half)
     if isinstance(A, Differences):
         found, terms = A.variances(H.T @ H)
     else:
@@ -159,9 +163,14 @@ class Basis(_Matrix):
         """Sum of tau_m a_m a_m' over blocks of rows, so that no M x N copy is made."""
         m, n = self.shape
         out = np.zeros((n, n))
+        root = np.sqrt(tau) if (tau >= 0).all() else None
         for start in range(0, m, self.chunk_rows):
             part = slice(start, start + self.chunk_rows)
-            out += self.matrix[part].T @ (tau[part, None] * self.matrix[part])
+            if root is None:
+                out += self.matrix[part].T @ (tau[part, None] * self.matrix[part])
+                continue
+            half = root[part, None] * self.matrix[part]
+            out += half.T @ half  # numpy sees that it is symmetric: half of the operations
         return out
 
     @property

@@ -18,6 +18,7 @@ from ordinalgp.core.problem import Problem, match
 _ROUNDS = 12  # of Newton's method for one number of copies
 _DOUBLINGS = 100
 _ROUGH = 1e-2  # precise enough on the way to more copies
+_EPS = float(np.finfo(float).eps)
 _LEAST_VARIANCE = np.sqrt(np.finfo(float).tiny)  # has an inverse whose square is finite
 _STEP = 1e-4  # of log P, for the one derivative that is not known in closed form
 
@@ -97,7 +98,7 @@ def common_site(
     """Sites that agree with their own copies, for some observations, given their marginals."""
     c = problem.counts[rows]
     mean, var = marginal.mean, np.maximum(marginal.var, _LEAST_VARIANCE)
-    p0 = np.maximum(1 / var - c * own.tau, np.finfo(float).eps / var)
+    p0 = np.maximum(1 / var - c * own.tau, _EPS / var)
     rest = _Rest(problem, rows, p0, mean / var - c * own.nu, c - 1)
     _, sites, off = rest.solve(rest.cavity(own), tol)
     lost = off > 0.1

@@ -4,6 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,17 +12,27 @@ from joblib import Parallel, delayed
 from scipy.optimize import minimize
 
 from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray, Tagged
+from ordinalgp.core.curvature import differences, evidence_curvature
 from ordinalgp.core.ep import cavities
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperparameters import kernel_at, n_free, theta_of
 from ordinalgp.core.hyperprior import LogPrior
 from ordinalgp.core.inference import infer
 from ordinalgp.core.kernel_gradient import kernel_slope
-from ordinalgp.core.kernel_matrix import kernel_at, kernel_matrix
+from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import NOISE_BOUNDS
 from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Evaluation, ep_evidence, laplace_evidence
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Projection
+from ordinalgp.core.quasi_newton import (
+    FIRST_PRECISION,
+    Curvature,
+    End,
+    Value,
+    definite,
+    minimise,
+)
 from ordinalgp.core.trail import Trail
 from ordinalgp.core.variational_bound import ep_bound
 from ordinalgp.runtime.progress import Progress, Report, silent
@@ -37,23 +48,12 @@ _OBJECTIVES: dict[ObjectiveName, tuple[Smoothing, Objective]] = {
     "laplace evidence": ("mode", laplace_evidence),
 }
 _FAILURES = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
-# A relative gain of the objective below this ends the search: 1e-6 in a log evidence of 100,
-# far below any difference that matters between models.
-_RELATIVE_GAIN = 1e-8
-# EP's evidence is stationary in the sites, so sites off by 1e-5 leave it off by 1e-10, but its
-# slopes by 1e-5. Starts from the last ten answers are off in the same direction each time: with
-# 1e-4 the line search took 28 evaluations where 18 do (1,000 rows). Laplace's evidence is as exact
-# after a last Newton step of 1e-3, which leaves the mode off by its square. The final inference
-# uses the user's tolerance, and so does the bound, which is not stationary.
-SEARCH_TOL: dict[ObjectiveName, float] = {"ep evidence": 1e-5, "laplace evidence": 1e-3}
-# Hyperparameters up to which curvatures are approximated by a dense matrix, for exact slopes. Least
-# squares then took 274 evaluations on seven data sets of 300 rows, and 392 with L-BFGS-B; with EP,
-# whose slopes are right to 1e-3, L-BFGS-B took fewer.
-_FEW_PARAMETERS = 30
-# Of BFGS with a known metric: the relative gain that its next step must promise, which its own
-# model predicts well, the longest step, most hyperparameters being logarithms, and the most times
-# that a step is shortened.
-_PREDICTED_GAIN, _LONGEST_STEP, _MOST_SHORTENED = 1e-9, 1.5, 12
+# Precision of the last slopes of a search. EP's evidence is stationary in the sites, so sites off
+# by 1e-5 leave it off by 1e-10, but its slopes by 1e-5. The final inference uses the user's
+# tolerance, and so does the bound, which is not stationary.
+FINEST = 1e-5
+# Where the curvature is well known at the start, the promise of the next step can be believed.
+_STEPS_BY_METRIC, _GAIN_BY_METRIC = 100, 1e-9
 # Nats per observation by which Laplace's evidence may exceed EP's at its maximum. Above, the
 # maximum is false: at small noise the mode lies where the likelihood is flat, and the curvature
 # there misses how soon it ends. docs/results.md names the data that chose the number.
@@ -70,6 +70,8 @@ class Step:
     """warm start for the next evaluation: small, so that it can be kept and sent"""
     converged: bool = True
     """whether the inference behind the value has converged"""
+    curvature: Callable[[], FloatArray | None] = lambda: None
+    """minus the second derivatives here, nearly, if they are known; not after the next step"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +83,11 @@ class Trainable(ABC):
     likelihood: Annotated[Any, Tagged("likelihood")]
     hyperprior: Annotated[LogPrior, Tagged("hyperprior")] | None = field(default=None, kw_only=True)
     """on the hyperparameters; None: flat"""
-    exact_slopes: ClassVar[bool] = False
-    """whether slopes are those of the values to rounding, and not to a tolerance of inference"""
 
     @property
     def theta(self) -> FloatArray:
         """[kernel.theta, likelihood.theta] at the start."""
-        return np.concatenate([self.kernel.theta, self.likelihood.theta])
+        return np.concatenate([theta_of(self.kernel), self.likelihood.theta])
 
     @property
     def bounds(self) -> FloatArray:
@@ -106,13 +106,13 @@ class Trainable(ABC):
 
     def at(self, theta: FloatArray) -> Self:
         """Return the same task at other hyperparameters."""
-        p = len(theta) - len(self.likelihood.theta)
+        p = n_free(self.kernel)
         kernel = kernel_at(self.kernel, theta[:p])
         likelihood = self.likelihood.clone_with_theta(theta[p:])
         return replace(self, kernel=kernel, likelihood=likelihood)
 
-    def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs: by default its own."""
+    def relaxed(self, precision: float = FINEST) -> Self:
+        """Return the task with slopes that are right to a precision: by default its own."""
         return self
 
     @property
@@ -131,7 +131,24 @@ class Trainable(ABC):
         if self.hyperprior is None:
             return step
         value, gradient = self.hyperprior.log_density(task.kernel, task.likelihood)
-        return replace(step, value=step.value + value, gradient=step.gradient + gradient)
+        return replace(
+            step,
+            value=step.value + value,
+            gradient=step.gradient + gradient,
+            curvature=lambda: self._with_prior(step.curvature(), theta),
+        )
+
+    def _with_prior(self, known: FloatArray | None, theta: FloatArray) -> FloatArray | None:
+        """The curvature of the rows, if it is known, and that of the log prior density."""
+        prior = self.hyperprior
+        if known is None or prior is None:
+            return known
+
+        def slope(place: FloatArray) -> FloatArray:
+            task = self.at(place)
+            return prior.log_density(task.kernel, task.likelihood)[1]
+
+        return known - differences(slope, theta, slope(theta))
 
     @abstractmethod
     def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
@@ -161,9 +178,9 @@ class Task(ExactTask):
     max_sweeps: Annotated[int, Axes(low=1)] = 100
     tol: Annotated[float, Axes("", *POSITIVE)] = 1e-6
 
-    def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs."""
-        return replace(self, tol=max(self.tol, SEARCH_TOL.get(self.objective, 0.0)))
+    def relaxed(self, precision: float = FINEST) -> Self:
+        """Return the task with slopes that are right to a precision."""
+        return replace(self, tol=max(self.tol, search_tolerance(self.objective, precision)))
 
     def problem(self, workspace: Workspace | None = None) -> Problem:
         """The inference problem at the task's own hyperparameters."""
@@ -221,7 +238,16 @@ class Task(ExactTask):
         slope = kernel_slope(self.kernel, self.X, found.upstream, problem.K, workspace)
         gradient = np.concatenate([slope, found.d_likelihood])
         end = found.approximation
-        return Step(found.usable_value, gradient, end.start, end.converged)
+        curvature = partial(evidence_curvature, self.kernel, self.X, problem, end)
+        return Step(found.usable_value, gradient, end.start, end.converged, curvature)
+
+
+def search_tolerance(objective: ObjectiveName, precision: float) -> float:
+    """The tolerance of inference with which slopes are right to a precision."""
+    if objective == "laplace evidence":
+        # After a last Newton step, its square is left; slopes are some ten times further off.
+        return float(np.sqrt(0.1 * precision))
+    return precision if objective == "ep evidence" else 0.0
 
 
 def objective_named(inference: str, objective: str = "evidence") -> ObjectiveName:
@@ -240,6 +266,24 @@ class SearchResult:
     start: Any
     converged: bool
     message: str
+    curvature: FloatArray | None = None
+    """minus the second derivatives at the end, nearly, if the search kept any"""
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Limits of a search, and knowledge that it begins with."""
+
+    steps: int = 200
+    gain: float = 1e-8
+    """relative, below which the search ends: 1e-6 in a log evidence of 100, far below any
+    difference that matters between models"""
+    curvature: FloatArray | None = None
+    """minus the second derivatives at the start, nearly, where they are known better than the task
+    knows them; positive definite"""
+
+
+USUAL_LIMITS = Limits()
 
 
 @dataclass(eq=False)
@@ -252,6 +296,8 @@ class _Ascent:
 
     task: Trainable
     report: Report
+    precision: float = FINEST
+    """of the slopes"""
     workspace: Workspace = field(default_factory=Workspace)
     trail: Trail = field(default_factory=Trail)
     began: float = field(default_factory=time.perf_counter)
@@ -260,27 +306,33 @@ class _Ascent:
     start: Any = None
     path: list[float] = field(default_factory=list)
     failures: int = 0
-    unit: float = 1.0
     trusted: bool = False
     """whether the inference at the best has converged"""
+    last: Step | None = None
+    """the last evaluation, unless it failed"""
+    end_curvature: FloatArray | None = None
 
-    def scaled(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        """Like a call, in units that make the first slope at most one.
+    def precisely(self, theta: FloatArray, precision: float) -> tuple[float, FloatArray]:
+        """Like a call, with slopes that are right to a precision."""
+        self.precision = max(precision, FINEST)
+        return self(theta)
 
-        Where all parameters are bounded, L-BFGS-B's first step is as long as the slope:
-        from a poor start, straight into a corner of the bounds.
-        """
-        first = not self.path
-        value, gradient = self(theta)
-        if first:
-            self.unit = max(1.0, float(np.linalg.norm(gradient)))
-        return value / self.unit, gradient / self.unit
+    def curvature(self) -> FloatArray | None:
+        """Minus the second derivatives at the last evaluation, nearly, if they are known."""
+        if self.last is None:
+            return None
+        try:
+            found = self.last.curvature()
+        except _FAILURES:
+            return None
+        return found if found is not None and np.isfinite(found).all() else None
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Return minus the objective and minus its gradient."""
         try:
             start = self.trail.start_at(theta, self.best, self.start)
-            step = self.task.evaluate(theta, start, self.workspace)
+            task = self.task.relaxed(self.precision)
+            step = task.evaluate(theta, start, self.workspace)
             finite = bool(np.isfinite(step.value) and np.all(np.isfinite(step.gradient)))
         except _FAILURES:
             finite = False
@@ -288,6 +340,7 @@ class _Ascent:
             return self._fail(theta)
         self.path.append(step.value)
         self.trail.add(theta, step.start)
+        self.last = step
         first = self.best is None or (step.converged and not self.trusted)
         if first or step.value > self.value:
             self.best, self.value, self.start = theta.copy(), step.value, step.start
@@ -309,41 +362,46 @@ class _Ascent:
     def _fail(self, theta: FloatArray) -> tuple[float, FloatArray]:
         """Look worse than the best by as much as the best is bad: the line search steps back."""
         self.failures += 1
+        self.last = None
         if self.best is None:
             return 1e10, np.zeros_like(theta)
         return -self.value + max(1.0, abs(self.value)), np.zeros_like(theta)
 
 
 def _climb(
-    task: Trainable, theta: FloatArray, optimizer: Optimizer, steps: int, report: Report = silent
+    task: Trainable,
+    theta: FloatArray,
+    optimizer: Optimizer,
+    limits: Limits,
+    report: Report = silent,
+    start: Any = None,
 ) -> SearchResult:
-    """Search from one start."""
-    ascent = _Ascent(task.relaxed(), report)
+    """Search from one place; inference there begins with ``start``."""
+    ascent = _Ascent(task, report, start=start)
     bounds = task.bounds
     theta = np.clip(theta, bounds[:, 0], bounds[:, 1])
     if callable(optimizer):
         optimizer(ascent.as_scikit_learn, theta, bounds)
         message, converged = "user's optimizer", True
     else:
-        message, converged = _quasi_newton(ascent, theta, bounds, steps)
+        message, converged = _quasi_newton(ascent, theta, bounds, limits)
     if ascent.best is None:
         return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
     if not ascent.trusted:
         message, converged = "inference converged nowhere", False
     report(ascent.progress(ascent.value, message))
     path = np.array(ascent.path)
-    return SearchResult(ascent.best, ascent.value, path, ascent.start, converged, message)
+    found = ascent.best, ascent.value, path, ascent.start
+    return SearchResult(*found, converged, message, ascent.end_curvature)
 
 
 def _quasi_newton(
-    ascent: _Ascent, theta: FloatArray, bounds: FloatArray, steps: int
+    ascent: _Ascent, theta: FloatArray, bounds: FloatArray, limits: Limits
 ) -> tuple[str, bool]:
     """Run an optimiser; where failed evaluations broke its line search, begin again at the best."""
-    dense = ascent.task.exact_slopes and len(theta) <= _FEW_PARAMETERS
-    run = _slsqp if dense else _lbfgs
     for _ in range(3):
         failures, value = ascent.failures, ascent.value
-        message, end = run(ascent, theta, bounds, steps)
+        message, end = _run(ascent, theta, bounds, limits)
         broken = end == "line search" and ascent.failures > failures
         if not broken or ascent.best is None or ascent.value <= value:
             break
@@ -352,100 +410,50 @@ def _quasi_newton(
     return message, end != "steps"
 
 
-End = Literal["top", "steps", "line search"]
+def _run(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, limits: Limits) -> tuple[str, End]:
+    """One search, by the curvatures at its start or, where these are unknown, without."""
+    first = ascent.precisely(theta, FIRST_PRECISION)
+    told = limits.curvature
+    ask: Curvature = ascent.curvature if told is None else lambda: None
+    own = ask()
+    known = told if own is None else definite(own)
+    if known is None:
+        return _lbfgs(ascent, theta, first, bounds, limits)
+    ends: Any = {"steps": limits.steps, "gain": limits.gain}
+    found = minimise(ascent.precisely, theta, first, known, ask, bounds, **ends)
+    ascent.end_curvature = found.curvature
+    return found.message, found.end
 
 
-def _lbfgs(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, steps: int) -> tuple[str, End]:
-    """L-BFGS-B, which forgives slopes that are not quite those of the values."""
-    options = {"ftol": _RELATIVE_GAIN, "gtol": 1e-7, "maxiter": steps}
-    result = minimize(
-        ascent.scaled, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options
-    )
+def _lbfgs(
+    ascent: _Ascent, theta: FloatArray, first: Value, bounds: FloatArray, limits: Limits
+) -> tuple[str, End]:
+    """L-BFGS-B, in units that make the first slope at most one.
+
+    Where all parameters are bounded, its first step is as long as the slope: from a poor start,
+    straight into a corner of the bounds.
+    """
+    ascent.precision = FINEST
+    unit = max(1.0, float(np.linalg.norm(first[1])))
+    known = {theta.tobytes(): first}
+
+    def scaled(x: FloatArray) -> Value:
+        place = x.tobytes()
+        value, gradient = known.pop(place) if place in known else ascent(x)
+        return value / unit, gradient / unit
+
+    options = {"ftol": limits.gain, "gtol": 1e-7, "maxiter": limits.steps}
+    result = minimize(scaled, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     ends: dict[int, End] = {0: "top", 1: "steps"}
     return str(result.message), ends.get(result.status, "line search")
 
 
-def _slsqp(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, steps: int) -> tuple[str, End]:
-    """SLSQP, whose dense approximation of the curvatures finds its way along a ridge.
-
-    Its tolerance is absolute.
-    """
-    start = ascent.scaled(theta)
-    first, size = {theta.tobytes(): start}, max(1.0, abs(start[0]))
-    options = {"ftol": _RELATIVE_GAIN * size, "maxiter": steps}
-
-    def scaled(x: FloatArray) -> tuple[float, FloatArray]:
-        return first.pop(x.tobytes(), None) or ascent.scaled(x)
-
-    result = minimize(scaled, theta, jac=True, method="SLSQP", bounds=bounds, options=options)
-    ends: dict[int, End] = {0: "top", 9: "steps"}
-    return str(result.message), ends.get(result.status, "line search")
-
-
 def climb_by_metric(
-    task: Trainable,
-    theta: FloatArray,
-    metric: FloatArray,
-    start: Any,
-    report: Report = silent,
-    steps: int = 100,
+    task: Trainable, metric: FloatArray, start: Any, report: Report = silent
 ) -> SearchResult:
-    """Search from one start whose curvature is nearly known: BFGS that begins with ``metric``.
-
-    It ends where the next step would gain less than the tolerance by its own quadratic model.
-    """
-    ascent = _Ascent(task.relaxed(), report, start=start)
-    low, high = task.bounds.T
-    theta, H = np.clip(theta, low, high), metric.copy()
-    value, slope = ascent(theta)
-    message, converged = "too many steps", False
-    for _ in range(steps):
-        held = ((theta <= low) & (slope > 0)) | ((theta >= high) & (slope < 0))
-        free = np.flatnonzero(~held)
-        move = np.zeros_like(theta)
-        move[free] = -np.linalg.solve(H[np.ix_(free, free)], slope[free])
-        if -slope @ move <= 2 * _PREDICTED_GAIN * max(1.0, abs(value)):
-            message, converged = "the next step would gain too little", True
-            break
-        move *= min(1.0, _LONGEST_STEP / np.abs(move).max())
-        found = _shortened(ascent, theta, (value, slope), move, (low, high))
-        if found is None:
-            message, converged = "no step gains", ascent.failures == 0
-            break
-        new, new_value, new_slope = found
-        step, turn = new - theta, new_slope - slope
-        if step @ turn > 0:
-            along = H @ step
-            H += np.outer(turn, turn) / (step @ turn) - np.outer(along, along) / (step @ along)
-        theta, value, slope = new, new_value, new_slope
-    if ascent.best is None:
-        return SearchResult(theta, -np.inf, np.empty(0), None, False, "no finite value was found")
-    if not ascent.trusted:
-        message, converged = "inference converged nowhere", False
-    report(ascent.progress(ascent.value, message))
-    path = np.array(ascent.path)
-    return SearchResult(ascent.best, ascent.value, path, ascent.start, converged, message)
-
-
-def _shortened(
-    ascent: _Ascent,
-    theta: FloatArray,
-    here: tuple[float, FloatArray],
-    move: FloatArray,
-    bounds: tuple[FloatArray, FloatArray],
-) -> tuple[FloatArray, float, FloatArray] | None:
-    """The first of ever shorter steps that lowers the loss; None if none does."""
-    value, slope = here
-    length = 1.0
-    for _ in range(_MOST_SHORTENED):
-        new = np.clip(theta + length * move, *bounds)
-        new_value, new_slope = ascent(new)
-        expected = float(slope @ (new - theta))
-        if new_value <= value + 1e-4 * expected:
-            return new, new_value, new_slope
-        bend = new_value - value - expected
-        length *= float(np.clip(-0.5 * expected / bend, 0.1, 0.5)) if bend > 0 else 0.5
-    return None
+    """Search from the task's own hyperparameters, where nearly the curvature is ``metric``."""
+    limits = Limits(_STEPS_BY_METRIC, _GAIN_BY_METRIC, metric)
+    return _climb(task, task.theta, "fmin_l_bfgs_b", limits, report, start)
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,17 +464,19 @@ class Search:
     n_jobs: int | None
     report: Report
 
-    def search(self, task: Any, starts: Sequence[FloatArray], steps: int = 200) -> SearchResult:
-        """Climb from every start, in at most so many steps, and keep the best.
+    def search(
+        self, task: Any, starts: Sequence[FloatArray], limits: Limits = USUAL_LIMITS
+    ) -> SearchResult:
+        """Climb from every start, and keep the best.
 
         Several starts run in parallel through joblib.
         """
         if self.optimizer is None or len(task.theta) == 0:
             return SearchResult(starts[0], -np.inf, np.empty(0), None, True, "not optimised")
         if len(starts) == 1:  # needs no other process, which takes a second or two to begin
-            return _climb(task, starts[0], self.optimizer, steps, self.report)
+            return _climb(task, starts[0], self.optimizer, limits, self.report)
         began = time.perf_counter()
-        climbs = [delayed(_climb)(task, theta, self.optimizer, steps) for theta in starts]
+        climbs = [delayed(_climb)(task, theta, self.optimizer, limits) for theta in starts]
         found = Parallel(n_jobs=self.n_jobs)(climbs)
         for number, result in enumerate(found, 1):  # other processes report when they are done
             n, seconds = len(result.path), time.perf_counter() - began
@@ -478,7 +488,7 @@ class Search:
         self,
         task: Task,
         starts: Sequence[FloatArray],
-        steps: int = 200,
+        limits: Limits = USUAL_LIMITS,
         first: SearchResult | None = None,
     ) -> tuple[Task, SearchResult]:
         """Search, and do so again with more noise while Laplace's maximum is false.
@@ -488,11 +498,11 @@ class Search:
         EP's evidence tells, see ``LAPLACE_EXCESS``. The task that is returned has the bounds of
         noise of the last search.
         """
-        found = self.search(task, starts, steps) if first is None else first
+        found = self.search(task, starts, limits) if first is None else first
         checked = _is_checked(task) and np.isfinite(found.value)
         while checked and _is_false(task, found):
             task = _with_more_noise(task, found.theta)
-            found = self.search(task, starts, steps)
+            found = self.search(task, starts, limits)
         return task, found
 
 

@@ -90,7 +90,7 @@ class SparsePrecisionPosterior(Posterior):
 
     def __init__(self, prior: Prior, sites: Sites) -> None:
         K: DiagonalPlusLowRank = prior.K
-        self._A, self._copies = A, copies = prior.distinct()
+        self._A, self._copies = A, copies = prior.distinct
         self._graph, self._U = K.graph, K.root
         self._S = S = np.sqrt(K.variance)
         self._h = np.zeros(len(K)) if prior.mean is None else prior.mean

@@ -7,6 +7,7 @@ import numpy as np
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.gaussian import Sites
+from ordinalgp.core.linalg import solve_definite
 from ordinalgp.core.problem import Start
 
 _LENGTH = 10  # answers that are remembered
@@ -24,45 +25,47 @@ class Trail:
     change along all directions that it takes.
     """
 
-    steps: list[tuple[FloatArray, Any]] = field(default_factory=list)
+    places: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """the last one at the end, (k, p)"""
+    answers: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """sites and weights found there, one row for each place"""
 
     def add(self, theta: FloatArray, start: Any) -> None:
         """Remember an answer."""
-        self.steps = [*self.steps[1 - _LENGTH :], (theta.copy(), start)]
+        if isinstance(start, Start):
+            answer = _row(start)
+            first = self.answers.shape[1] != len(answer)
+            kept = slice(0, 0) if first else slice(1 - _LENGTH, None)
+            self.places = np.vstack([self.places.reshape(-1, len(theta))[kept], theta])
+            self.answers = np.vstack([self.answers.reshape(-1, len(answer))[kept], answer])
 
     def start_at(self, theta: FloatArray, best: FloatArray | None, start: Any) -> Any:
         """Extrapolate from the start at ``best``, or return that start itself."""
-        if best is None or not isinstance(start, Start) or _apart(theta, best):
+        if best is None or not isinstance(start, Start) or np.abs(theta - best).max() > _FARTHEST:
             return start
-        near = [step for step in self.steps if not _apart(step[0], best)]
-        others = [step for step in near if step[1] is not start]
-        if not others:
-            return start
-        moves = np.array([place - best for place, _ in others])
+        moves = self.places - best
+        # Beyond the farthest, first-order changes mean nothing. The best itself has moved nowhere.
+        moves[np.abs(moves).max(axis=1) > _FARTHEST] = 0.0
         gram = moves @ moves.T
-        gram.flat[:: len(gram) + 1] *= 1.0 + _SHRINKAGE
-        if not np.diagonal(gram).all():
+        size = gram.diagonal().copy()
+        gram.reshape(-1)[:: len(gram) + 1] += np.where(size > 0.0, _SHRINKAGE * size, 1.0)
+        mix = solve_definite(gram, moves @ (theta - best))
+        if mix is None:
             return start
-        mix = np.linalg.solve(gram, moves @ (theta - best))
-        mix *= min(1.0, _LARGEST_MIX / max(np.abs(mix).sum(), 1e-300))
-        return _mixed(start, [other for _, other in others], mix)
+        total = float(np.abs(mix).sum())
+        mix *= min(1.0, _LARGEST_MIX / max(total, 1e-300))
+        return _mixed(start, (1.0 - mix.sum()) * _row(start) + mix @ self.answers)
 
 
-def _apart(theta: FloatArray, best: FloatArray) -> bool:
-    """Whether first-order changes mean nothing between two hyperparameters."""
-    return bool(np.abs(theta - best).max() > _FARTHEST)
+def _row(start: Start) -> FloatArray:
+    return np.concatenate([start.sites.tau, start.sites.nu, start.weights])
 
 
-def _mixed(start: Start, others: list[Start], mix: FloatArray) -> Start:
-    """The start plus a mixture of the differences to others."""
-    rest = 1.0 - mix.sum()
-
-    def total(own: FloatArray, theirs: list[FloatArray]) -> FloatArray:
-        return rest * own + mix @ np.array(theirs)
-
-    sites = start.sites
-    tau = total(sites.tau, [other.sites.tau for other in others])
-    nu = total(sites.nu, [other.sites.nu for other in others])
-    kept = tau < _LEAST_SHARE * sites.tau
-    found = Sites(np.where(kept, sites.tau, tau), np.where(kept, sites.nu, nu))
-    return Start(found, total(start.weights, [other.weights for other in others]))
+def _mixed(start: Start, row: FloatArray) -> Start:
+    """A start from its row, where precisions fell so far that they cannot be trusted, the old."""
+    m, old = len(start.sites.tau), start.sites
+    tau, nu = row[:m], row[m : 2 * m]
+    kept = tau < _LEAST_SHARE * old.tau
+    if kept.any():
+        tau, nu = np.where(kept, old.tau, tau), np.where(kept, old.nu, nu)
+    return Start(Sites(tau, nu), row[2 * m :])

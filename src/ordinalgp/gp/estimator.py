@@ -289,7 +289,7 @@ class OrdinalGPClassifier(OrdinalClassifier):
         model = options.fit_exact(X, levels.codes, weights, len(levels.categories))
         if np.any(signs):
             model = MonotoneGP.constrained(model, signs, options.search)
-        return Fitted(signature, model)
+        return Fitted(signature, model, rows=(levels.codes, weights))
 
     def _check_exact(self, advice: str) -> None:
         """Raise where monotone columns meet a model that is not exact."""

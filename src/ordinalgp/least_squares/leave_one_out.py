@@ -6,13 +6,16 @@ all the other rows. Leaving an observation out is taking one copy of its site fr
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from scipy.linalg import blas
 
 from ordinalgp._typing import FINITE, POSITIVE, Axes, FloatArray
+from ordinalgp.core.curvature import MOST_OF_KERNEL
 from ordinalgp.core.gaussian import Moments, Posterior, Prior, Sites, condition
+from ordinalgp.core.hyperparameters import n_free
 from ordinalgp.core.kernel_gradient import kernel_slope
 from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.likelihoods import OrdinalProbit
@@ -22,6 +25,7 @@ from ordinalgp.core.search import ExactTask, Step
 from ordinalgp.runtime.threads import one_thread
 
 _STRIP = 256  # rows of a product at a time
+_STEP = 1e-4  # of finite differences
 # In ranks. A rank stands for an interval of values that is one rank wide, so its noise is at least
 # that of rounding, 1/sqrt(12). Left-out rows cannot say so where none has a close neighbour: their
 # own variance is then large, and the noises of the ranks and of the link may both vanish at no
@@ -81,7 +85,6 @@ class LeastSquaresTask(ExactTask):
     """Regression on ranks: everything that stays the same while hyperparameters vary."""
 
     prior_mean: Annotated[float, Axes("", *FINITE)]
-    exact_slopes: ClassVar[bool] = True
 
     @property
     def link(self) -> OrdinalProbit:
@@ -96,13 +99,16 @@ class LeastSquaresTask(ExactTask):
     @one_thread()  # whose rounding is always the same, also when a file is loaded
     def posterior(self, sites: Sites) -> Posterior:
         """The latent function given all rows: eqs. (4) and (5) of [Srijith12]_."""
-        K = kernel_matrix(self.kernel, self.X)
+        K = self._kernel()
         h = np.full(len(K), self.prior_mean)
         return condition(Prior(K, self.projection, self.counts, h), sites)
 
     def left_out(self, posterior: Posterior, sites: Sites) -> Moments:
         """Latent moments of every observation without one copy of itself."""
-        return self.leave_out(kernel_matrix(self.kernel, self.X)).moments
+        return self.leave_out(self._kernel()).moments
+
+    def _kernel(self, workspace: Workspace | None = None) -> FloatArray:
+        return kernel_matrix(self.kernel, self.X, workspace)
 
     def leave_out(self, K: FloatArray, workspace: Workspace | None = None) -> LeaveOneOut:
         """Leave-one-out moments from one factorisation: eqs. (12) and (13), for copies too.
@@ -129,20 +135,50 @@ class LeastSquaresTask(ExactTask):
 
     def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
         """Sum of log leave-one-out probabilities, eq. (11), with its gradient by the adjoint."""
-        K = kernel_matrix(self.kernel, self.X, workspace)
+        K = self._kernel(workspace)
         out = self.leave_out(K, workspace)
         value, d_kernel, d_likelihood = self._adjoint(out, workspace)
         slope = kernel_slope(self.kernel, self.X, UpperTriangle(d_kernel), K, workspace)
-        return Step(value, np.concatenate([slope, d_likelihood]), None)
+        gradient = np.concatenate([slope, d_likelihood])
+        curvature = partial(self._curvature, out.moments, workspace)
+        return Step(value, gradient, None, curvature=curvature)
+
+    def _curvature(self, at: Moments, workspace: Workspace | None) -> FloatArray | None:
+        """Minus the second derivatives, those of the left-out moments neglected: Gauss-Newton.
+
+        It overwrites what the workspace holds.
+        """
+        n = n_free(self.kernel) + 1  # hyperparameters that move the moments
+        if n > MOST_OF_KERNEL:
+            return None
+        theta, places, slopes = self.theta, [], []
+        for k, unit in enumerate(np.eye(len(theta))):
+            near = self.at(theta + _STEP * unit)
+            moved = near.leave_out(near._kernel(workspace), workspace).moments if k < n else at
+            places.append(near._place(moved))
+            slopes.append(near._slopes(moved))
+        moves = np.array(places) - self._place(at)
+        return -moves @ (np.array(slopes) - self._slopes(at)).T / _STEP**2
+
+    def _place(self, at: Moments) -> FloatArray:
+        """All that the objective is a function of: left-out moments and the link, (2M + r,)."""
+        return np.concatenate([at.mean, at.var, self.likelihood.link.theta])
+
+    def _slopes(self, at: Moments) -> FloatArray:
+        """Slopes of the objective in the same, (2M + r,)."""
+        link, counts = self.likelihood.link, self.counts
+        smoothed = link.log_expectation(self.y, at.mean, at.var)
+        by_var = counts * (smoothed.d2 + smoothed.d1**2) / 2
+        by_link = link.theta_derivatives(self.y, at.mean, at.var, smoothed).value @ counts
+        return np.concatenate([counts * smoothed.d1, by_var, by_link])
 
     def _adjoint(
         self, out: LeaveOneOut, workspace: Workspace | None
     ) -> tuple[float, FloatArray, FloatArray]:
         """Value, dL/dK (its upper triangle) and dL/d likelihood.theta."""
-        A, link, at = self.projection, self.likelihood.link, out.moments
-        smoothed = link.log_expectation(self.y, at.mean, at.var)
-        d_mean = self.counts * smoothed.d1
-        d_var = self.counts * (smoothed.d2 + smoothed.d1**2) / 2
+        A, at, m = self.projection, out.moments, len(self.y)
+        value = self.likelihood.link.log_expectation(self.y, at.mean, at.var).value @ self.counts
+        d_mean, d_var, d_link = np.split(self._slopes(at), [m, 2 * m])
         T = A.apply(out.T)
         q = np.diagonal(out.R) / out.T
         d_w = A.adjoint(-d_mean / (T * out.kept))
@@ -153,8 +189,7 @@ class LeastSquaresTask(ExactTask):
         G = matrix(workspace, "slope", len(out.R))
         _pull_back(out.R, d_q / out.T, d_w, out.w, G)
         d_noise += 2 * np.sum(np.diagonal(G) / out.T)
-        d_link = link.theta_derivatives(self.y, at.mean, at.var).value @ self.counts
-        return float(self.counts @ smoothed.value), G, np.concatenate([[d_noise], d_link])
+        return float(value), G, np.concatenate([[d_noise], d_link])
 
 
 def _pull_back(

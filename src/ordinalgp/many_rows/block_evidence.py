@@ -22,7 +22,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ordinalgp._typing import IntArray
 from ordinalgp.core.linalg import Workspace
-from ordinalgp.core.search import SEARCH_TOL, ObjectiveName, Step, Trainable
+from ordinalgp.core.search import FINEST, ObjectiveName, Step, Trainable, search_tolerance
 from ordinalgp.many_rows.blocked_rows import BlockedRows, LocalRows, inverse
 
 _MOST_ROWS = 20_000  # of all rows; above, a sample of blocks estimates the evidence
@@ -66,9 +66,9 @@ class BlockEvidence(Trainable):
         names = "kernel", "likelihood", "objective", "max_sweeps", "tol", "hyperprior"
         return cls(X=np.empty((0, 0)), **{name: getattr(task, name) for name in names}, **more)
 
-    def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs."""
-        return replace(self, tol=max(self.tol, SEARCH_TOL.get(self.objective, 0.0)))
+    def relaxed(self, precision: float = FINEST) -> Self:
+        """Return the task with slopes that are right to a precision."""
+        return replace(self, tol=max(self.tol, search_tolerance(self.objective, precision)))
 
     def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
         """The sum and its gradient; ``start`` has those of all blocks."""

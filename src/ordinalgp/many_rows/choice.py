@@ -15,7 +15,7 @@ import numpy as np
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.kernel_matrix import cross_covariance
-from ordinalgp.core.search import Task
+from ordinalgp.core.search import Limits, Task
 from ordinalgp.many_rows.block_evidence import BlockEvidence, Patch
 from ordinalgp.many_rows.blocked_rows import LocalRows
 from ordinalgp.many_rows.blocks import coordinates, feature_weights
@@ -61,8 +61,8 @@ class Contest:
         began, limits = time.perf_counter(), self.points.settings
         rng = fit_generator(self.points.options.search.random_state)
         rows = self._rows()
-        first = self.points.on_subset(rows.sample(limits.subset_rows, rng))
-        points = replace(self.points, first=first)
+        stage = self.points.on_subset(rows.sample(limits.subset_rows, rng))
+        first, points = stage.task, replace(self.points, first=stage)
         same = self.points.options.kernel is not None
         if same and self._explained(first, rows, rng):
             return points
@@ -97,7 +97,7 @@ class Contest:
         search, steps = self.neighbours.options.search, self.points.settings.choice_steps
         if search.optimizer is None:
             return start
-        task, found = search.search_evidence(start, [start.theta], steps)
+        task, found = search.search_evidence(start, [start.theta], Limits(steps))
         return task.at(found.theta)
 
     def _places(self, task: Task, rows: ArrayRows, rng: Any) -> list[Place]:
@@ -128,7 +128,7 @@ class Contest:
         evidence = BlockEvidence.like(task, patches=patches, n_jobs=search.n_jobs)
         if search.optimizer is None:
             return evidence
-        found = search.search(evidence, [evidence.theta], limits.trial_steps)
+        found = search.search(evidence, [evidence.theta], Limits(limits.trial_steps))
         return evidence.at(found.theta)
 
     def _score(self, task: BlockEvidence, rows: ArrayRows, places: list[Place]) -> float:

@@ -1,6 +1,7 @@
 """The evidence of a model with inducing points, and its gradient in O(n m^2)."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -9,10 +10,15 @@ from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.core.inference import infer
 from ordinalgp.core.likelihoods import Smoothed, ThetaDerivatives, Thresholds
 from ordinalgp.core.linalg import Workspace
-from ordinalgp.core.objectives import ep_evidence, laplace_evidence, with_determinant
+from ordinalgp.core.objectives import (
+    Evaluation,
+    ep_evidence,
+    laplace_evidence,
+    with_determinant,
+)
 from ordinalgp.core.problem import Approximation, Problem, Smoothing, Start
 from ordinalgp.core.projections import Basis
-from ordinalgp.core.search import SEARCH_TOL, Step, Trainable
+from ordinalgp.core.search import FINEST, Step, Trainable, objective_named, search_tolerance
 from ordinalgp.many_rows.chunks import Chunk
 from ordinalgp.many_rows.inducing import Inducing, WhitenedRows
 
@@ -93,61 +99,83 @@ class InducedTask(Trainable):
         """Kernel and inducing points."""
         return Inducing(self.kernel, self.Z)
 
-    def relaxed(self) -> Self:
-        """Return the task at the precision that a search needs."""
-        stationary = self.smoothing == "cavity"
-        return replace(self, tol=max(self.tol, SEARCH_TOL["ep evidence"])) if stationary else self
+    def relaxed(self, precision: float = FINEST) -> Self:
+        """Return the task with slopes that are right to a precision."""
+        inference = "ep" if self.smoothing == "cavity" else "laplace"
+        least = search_tolerance(objective_named(inference), precision)
+        return replace(self, tol=max(self.tol, least))
 
     def step(self, start: Start | None = None, workspace: Workspace | None = None) -> Step:
         """Log evidence and its gradient."""
-        return self.value_and_approximation(start)[0]
+        return self.inferred(start).step()
 
-    def value_and_approximation(self, start: Start | None = None) -> tuple[Step, Approximation]:
-        """Log evidence and gradient here, and the approximation of the whitened values."""
-        inducing = self.inducing
-        rows = inducing.rows(self.X)
+    def inferred(self, start: Start | None = None) -> "InducedEvidence":
+        """Log evidence, and the approximation of the whitened values behind it."""
+        rows = self.inducing.rows(self.X)
         likelihood = ResidualLikelihood(self.likelihood, rows.residual)
         K, A = np.eye(len(self.Z)), Basis(rows.A.T)
         problem = Problem(K, A, self.y, likelihood, self.counts)
         found = infer(
             problem, smoothing=self.smoothing, start=start, max_sweeps=self.max_sweeps, tol=self.tol
         )
-        objective = ep_evidence if self.smoothing == "cavity" else laplace_evidence
-        value = objective(problem, found)
-        d_basis, d_residual = self._row_gradients(problem, found, rows)
-        slope = inducing.contract_rows(self.X, d_basis, d_residual)
-        slope += inducing.contract_points(d_basis @ rows.A.T)
-        gradient = np.concatenate([slope, value.d_likelihood])
-        return Step(value.value, gradient, found.start, found.converged), found
+        return InducedEvidence(self, rows, problem, found)
 
-    def _row_gradients(
-        self, problem: Problem, found: Approximation, rows: WhitenedRows
-    ) -> tuple[FloatArray, FloatArray]:
+
+@dataclass(frozen=True, eq=False)
+class InducedEvidence:
+    """The evidence of a task at its own hyperparameters, and what it came from."""
+
+    task: InducedTask
+    rows: WhitenedRows
+    problem: Problem
+    found: Approximation
+
+    @cached_property
+    def objective(self) -> Evaluation:
+        """The evidence, as an objective of the whitened values."""
+        objective = ep_evidence if self.task.smoothing == "cavity" else laplace_evidence
+        return objective(self.problem, self.found)
+
+    @property
+    def value(self) -> float:
+        """Log evidence and log prior density of the hyperparameters."""
+        return self.objective.value + self.task.log_prior
+
+    def step(self) -> Step:
+        """Log evidence of the rows, and its gradient."""
+        task, found, inducing = self.task, self.found, self.task.inducing
+        d_basis, d_residual = self._row_gradients()
+        slope = inducing.contract_rows(task.X, d_basis, d_residual)
+        slope += inducing.contract_points(d_basis @ self.rows.A.T)
+        gradient = np.concatenate([slope, self.objective.d_likelihood])
+        return Step(self.objective.value, gradient, found.start, found.converged)
+
+    def _row_gradients(self) -> tuple[FloatArray, FloatArray]:
         """dL/dA, the residual's dependence on A included, (m, n), and dL/dr, (n,).
 
         With E = (w w' - R)/2 the gradient in the prior covariance A'A of the rows, dL/dA is
         2 A E, and A R = cov(u) A T. Laplace adds the movement of the mode.
         """
-        counts, smoothed = self.counts, found.smoothed
-        tau = counts * found.sites.tau
-        mean, prior = found.posterior.mean, problem.K
+        counts, smoothed, found = self.task.counts, self.found.smoothed, self.found
+        tau, rows = counts * found.sites.tau, self.rows
+        mean, prior = found.posterior.mean, self.problem.K
         covariance = found.posterior.predict_covariance(prior, prior)
-        pull = np.zeros_like(tau)
-        if self.smoothing == "cavity":
+        if self.task.smoothing == "cavity":
             w = counts * (found.sites.nu - found.sites.tau * found.marginal.mean)
             d_residual = 0.5 * counts * (smoothed.d2 + smoothed.d1**2)
-            e = np.zeros_like(mean)
+            low_rank = np.outer(mean, w)
         else:
             w = counts * smoothed.d1
-            at, likelihood = found.at, problem.likelihood
+            at, likelihood = found.at, self.problem.likelihood
             assert isinstance(likelihood, ResidualLikelihood)
-            by_var = likelihood.variance_derivatives(self.y, at.mean, at.var, smoothed)
+            by_var = likelihood.variance_derivatives(self.task.y, at.mean, at.var, smoothed)
             slopes, tilt = with_determinant(by_var, smoothed, found.marginal.var)
             pull = counts * tilt
             e = covariance @ (rows.A @ pull)
-            d_residual = counts * (slopes[0] + by_var.d1[0] * (rows.A.T @ e))
-        c = pull - tau * (rows.A.T @ e)
-        d_basis = np.outer(mean + e, w) + np.outer(mean, c)
-        d_basis -= covariance @ (rows.A * tau)
-        d_basis -= rows.A * (2.0 * d_residual)
-        return np.asfortranarray(d_basis), d_residual
+            moved = rows.A.T @ e
+            d_residual = counts * (slopes[0] + by_var.d1[0] * moved)
+            low_rank = np.outer(mean + e, w) + np.outer(mean, pull - tau * moved)
+        d_basis = covariance @ rows.A
+        d_basis *= tau
+        d_basis += rows.A * (2.0 * d_residual)
+        return np.asfortranarray(low_rank - d_basis), d_residual

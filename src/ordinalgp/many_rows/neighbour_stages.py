@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.hyperprior import HyperPrior
-from ordinalgp.core.search import Task, perturbed
+from ordinalgp.core.search import Limits, Task, perturbed
 from ordinalgp.many_rows.block_evidence import BlockEvidence, on_all_rows, on_blocks
 from ordinalgp.many_rows.block_sites import BlockInference
 from ordinalgp.many_rows.blocked_rows import BlockedRows
@@ -139,12 +139,12 @@ class NeighbourStages:
         if steps >= _COLD:
             starts.append(_rougher(start, starts[0]))
         steps = min(steps, self.settings.subset_steps)
-        found = (search.search_evidence(start, [theta], steps) for theta in starts)
+        found = (search.search_evidence(start, [theta], Limits(steps)) for theta in starts)
         return [task.at(result.theta) for task, result in found]
 
     def _climbed(self, task: BlockEvidence, steps: int) -> "_Climbed":
         steps = min(steps, self.options.steps)
-        found = self.options.search.search(task, [task.theta], steps)
+        found = self.options.search.search(task, [task.theta], Limits(steps))
         return _Climbed(task.at(found.theta), found.value, found.path)
 
     # ------------------------------------------------------------------------ sites

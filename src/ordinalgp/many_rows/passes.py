@@ -34,6 +34,8 @@ from ordinalgp.many_rows.site_store import SITE_COLUMNS, SiteStore, Slot
 from ordinalgp.models.exact import SearchSummary
 from ordinalgp.runtime.progress import Progress, Report, silent
 
+_ROUND_TRIPS = 5
+
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
@@ -250,7 +252,7 @@ class PassRunner:
             if done:
                 break
             step = found.step.part(state.likelihood)
-            task, posterior = _moved(task, step), step.carry(posterior)
+            task, posterior = as_read_again(_moved(task, step)), step.carry(posterior)
             state = replace(state, offset=step.offset, log_scale=step.log_scale)
             self._save(task, posterior, state)
         path = np.array(state.values)
@@ -296,6 +298,18 @@ class PassRunner:
         speed, gain = n / max(seconds, 1e-9), found.promise / n
         text = f"{n:,} rows, {speed:,.0f} rows/s, to gain {gain:.1e} per row"
         self.report(Progress("pass", number + 1, None, value, seconds, text, done))
+
+
+def as_read_again(task: InducedTask) -> InducedTask:
+    """The task with hyperparameters that a checkpoint hands back bit for bit.
+
+    It keeps theta, and exp(log(x)) need not be x. After a round trip or two it mostly is.
+    """
+    for _ in range(_ROUND_TRIPS):
+        task, before = task.at(task.theta), task
+        if np.array_equal(task.theta, before.theta):
+            break
+    return task
 
 
 def _moved(task: InducedTask, move: LikelihoodStep) -> InducedTask:

@@ -31,6 +31,8 @@ class ManyRowsSettings:
     """of the noise variance, where "auto" stops adding points: costs half as many nats per row"""
     refine_steps: int = 10
     """of the search on the sample, whose start is already good"""
+    refine_gain: float = 1e-5
+    """relative, below which it ends: 1e-5 nats per row"""
     many_rows_per_point: int = 20
     """from which on the posterior is better known than the model"""
     move_together: bool = True

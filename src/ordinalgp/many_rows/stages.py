@@ -18,13 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 from ordinalgp._typing import FloatArray
 from ordinalgp.core.ep import cavities, lacks_cavity
 from ordinalgp.core.likelihoods import Thresholds
-from ordinalgp.core.search import Task
+from ordinalgp.core.problem import Start
+from ordinalgp.core.quasi_newton import FIRST_PRECISION
+from ordinalgp.core.search import Limits, Task
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
-from ordinalgp.many_rows.induced_evidence import InducedTask
+from ordinalgp.many_rows.induced_evidence import InducedEvidence, InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, greedy_points
 from ordinalgp.many_rows.model import InducedGP
-from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps
+from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps, as_read_again
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
 from ordinalgp.models.exact import GPOptions, SearchSummary, warn_without_cavity
@@ -60,6 +62,15 @@ def remote_rows(
 
 
 @dataclass(frozen=True, eq=False)
+class FirstStage:
+    """The task of a subset at its best hyperparameters."""
+
+    task: Task
+    curvature: FloatArray | None
+    """minus the second derivatives there, nearly, if the search kept any"""
+
+
+@dataclass(frozen=True, eq=False)
 class Stages:
     """A fit with inducing points."""
 
@@ -76,7 +87,7 @@ class Stages:
     checkpoint: Any
     params: dict[str, Any]
     """parameters that a checkpoint must agree with"""
-    first: Task | None = None
+    first: "FirstStage | None" = None
     """the result of stage 1, if it is known"""
 
     def fit(self) -> InducedGP:
@@ -109,10 +120,10 @@ class Stages:
                 rng = fit_generator(self.options.search.random_state)
                 # Read once, then drawn from.
                 pool = ArrayRows(self.rows.sample(self.settings.pool_rows, rng))
-                task = self._model_of_sample(pool, rng)
+                task, sites = self._model_of_sample(pool, rng)
                 if self.rows.n_rows <= n_sample:
-                    return _infer_at_once(task)
-                task, start = self._first_posterior(task, pool, rng)
+                    return _infer_at_once(task, sites)
+                task, start = self._first_posterior(as_read_again(task), sites, pool, rng)
             try:
                 found = self._passes(self.rows, task, store).run(start, saved)
             except KeyboardInterrupt as interrupt:
@@ -149,11 +160,15 @@ class Stages:
         mark = fingerprint_of(self.params, rows.n_rows, first)
         return SiteStore(rows.n_rows, Path(self.checkpoint), mark)
 
-    def _model_of_sample(self, pool: ArrayRows, rng: Any) -> InducedTask:
-        """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample."""
+    def _model_of_sample(self, pool: ArrayRows, rng: Any) -> tuple[InducedTask, Start | None]:
+        """Stages 1 to 3: kernel from a subset, inducing points, refinement on a sample.
+
+        The second is a start for inference on that sample.
+        """
         limits, search = self.settings, self.options.search
         subset = pool.sample(limits.subset_rows, rng)
-        exact = self.on_subset(subset) if self.first is None else self.first
+        first = self.on_subset(subset) if self.first is None else self.first
+        exact = first.task
         places = self._candidates(pool, rng)
         if places.shape[1] != self.n_features:
             raise ValueError(
@@ -163,17 +178,25 @@ class Stages:
         sample = subset if few else pool.sample(limits.sample_rows, rng)
         task = InducedTask.like(exact, self._chosen(exact, places)).on(sample)
         if search.optimizer is None:
-            return task
-        found = search.search(task, [task.theta], limits.refine_steps)
+            return task, None
+        found = search.search(task, [task.theta], self._refinement(first, sample))
         task = task.at(found.theta)
-        return replace(task, Z=self._chosen(task, places))
+        task = replace(task, Z=self._chosen(task, places))
+        # Laplace begins with weights of the points, which are others now.
+        return task, found.start if task.smoothing == "cavity" else None
 
-    def on_subset(self, subset: Chunk) -> Task:
+    def _refinement(self, first: "FirstStage", sample: Chunk) -> Limits:
+        """Limits of the search on the sample; its curvatures are those of the subset, grown."""
+        share = float(np.sum(sample.counts) / np.sum(first.task.counts))
+        known = None if first.curvature is None else share * first.curvature
+        return Limits(self.settings.refine_steps, self.settings.refine_gain, known)
+
+    def on_subset(self, subset: Chunk) -> "FirstStage":
         """Stage 1: the task of a subset at its best hyperparameters."""
         rows = subset.X, subset.codes, subset.counts
         start, _ = self.options.starting_task(*rows, self.n_levels)
         exact, found = self.options.search_task(start)
-        return exact.at(found.theta)
+        return FirstStage(exact.at(found.theta), found.curvature)
 
     def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
         """Inputs among which inducing points are chosen, or the points themselves if given."""
@@ -201,11 +224,11 @@ class Stages:
         return task, InducedPosterior(task.inducing, saved["precision"], saved["shift"])
 
     def _first_posterior(
-        self, task: InducedTask, pool: ArrayRows, rng: Any
+        self, task: InducedTask, sites: Start | None, pool: ArrayRows, rng: Any
     ) -> tuple[InducedTask, InducedPosterior]:
         """The posterior that passes over all rows begin with: after passes over samples."""
         limits = self.settings
-        posterior = on_own_rows(task.relaxed())[0]
+        posterior = on_own_rows(task.relaxed(FIRST_PRECISION), sites)[0]
         for size in limits.warm_rows:
             if self.rows.n_rows < limits.warm_share * size:
                 break
@@ -215,20 +238,22 @@ class Stages:
         return task, posterior
 
 
-def on_own_rows(task: InducedTask) -> tuple[InducedPosterior, Any, float]:
-    """Posterior given the task's own rows, the approximation behind it, and the objective."""
-    step, found = task.value_and_approximation()
+def on_own_rows(
+    task: InducedTask, start: Start | None = None
+) -> tuple[InducedPosterior, InducedEvidence]:
+    """Posterior given the task's own rows, and the evidence of these."""
+    evidence = task.inferred(start)
     prior = InducedPosterior.prior(task.inducing)
-    posterior = prior.given(prior.inducing.rows(task.X), found.sites, task.counts)
-    return posterior, found, step.value + task.log_prior
+    return prior.given(evidence.rows, evidence.found.sites, task.counts), evidence
 
 
-def _infer_at_once(task: InducedTask) -> InducedGP:
+def _infer_at_once(task: InducedTask, start: Start | None) -> InducedGP:
     """The result where all rows fit into one inference."""
-    posterior, found, value = on_own_rows(task)
-    residual = posterior.inducing.rows(task.X).residual
+    posterior, evidence = on_own_rows(task, start)
+    found = evidence.found
     cavity = cavities(found.marginal, found.sites, np.minimum(task.counts, 1.0))
-    left = np.column_stack([cavity.mean, cavity.var + residual])
-    summary = SearchSummary(value, np.array([value]), found.converged, found.n_sweeps)
+    left = np.column_stack([cavity.mean, cavity.var + evidence.rows.residual])
+    path = np.array([evidence.value])
+    summary = SearchSummary(evidence.value, path, found.converged, found.n_sweeps)
     without = int(lacks_cavity(task.counts, found.marginal, found.sites).sum())
     return InducedGP(task, posterior, summary, left, without if task.smoothing == "cavity" else 0)

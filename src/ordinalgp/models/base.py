@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Annotated, Any, ClassVar, Self
 
@@ -116,7 +116,8 @@ class IntervalScores:
         """Scores in order; of very many, groups with their highest score."""
         order = np.argsort(scores, kind="stable")
         order = order[weights[order] > 0]
-        first = np.unique(np.linspace(0, len(order), _MOST_SCORES, endpoint=False).astype(np.intp))
+        groups = min(len(order), _MOST_SCORES)
+        first = np.linspace(0, len(order), groups, endpoint=False).astype(np.intp)
         last = np.append(first[1:], len(order)) - 1
         return cls(scores[order][last], np.add.reduceat(weights[order], first))
 
@@ -130,6 +131,8 @@ class Fitted:
     model: Annotated[Any, Tagged("model")]
     interval_scores: IntervalScores | None = None
     """for calibrated intervals, where the model has leave-one-out probabilities"""
+    rows: tuple[IntArray, FloatArray] | None = field(default=None, metadata={"saved": False})
+    """codes and weights of the rows of a fit, until these intervals are calibrated"""
 
 
 @manage
@@ -614,8 +617,11 @@ class OrdinalClassifier(LevelClassifier):
             proba = self.loo_category_proba()
         except NoLeaveOneOut:
             return
-        codes = encode_levels(y, self.categories_).codes
-        weights = check_weights(sample_weight, len(codes))
+        if self._result.rows is None:
+            codes = encode_levels(y, self.categories_).codes
+            weights = check_weights(sample_weight, len(codes))
+        else:
+            codes, weights = self._result.rows
         if not np.isfinite(proba).all():
             raise ValueError(
                 f"The fitted probabilities are not finite, with weights up to {weights.max():.2g} "
@@ -628,7 +634,7 @@ class OrdinalClassifier(LevelClassifier):
         """Calibrate intervals by probabilities, (n, r), of rows that had no part in them."""
         scores = interval_scores(proba, self._result.signature.counts)[np.arange(len(codes)), codes]
         known = IntervalScores.of(scores, weights)
-        self._result = replace(self._result, interval_scores=known)
+        self._result = replace(self._result, interval_scores=known, rows=None)
 
 
 def check_decision(rule: Any, n_levels: int) -> None:

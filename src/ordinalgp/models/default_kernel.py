@@ -8,12 +8,15 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 from ordinalgp._typing import FloatArray
 from ordinalgp.kernels import Additive
 
+_SQUARABLE = 1e150  # numbers up to this, and from its inverse on, have squares
 _REACH = (1e-153, 1e153)  # spreads of inputs whose squares are numbers
 
 
 def spread(X: FloatArray) -> float:
     """Root mean square of the columns' standard deviations, also where squares overflow."""
-    largest = float(np.max(np.abs(X))) or 1.0
+    largest = max(float(X.max()), -float(X.min())) or 1.0
+    if 1 / _SQUARABLE < largest < _SQUARABLE:
+        return float(np.sqrt(np.mean(X.var(axis=0))))
     return largest * float(np.sqrt(np.mean(np.var(X / largest, axis=0))))
 
 

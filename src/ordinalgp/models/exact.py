@@ -18,6 +18,8 @@ from ordinalgp.core.ordinal_logit import OrdinalLogit
 from ordinalgp.core.problem import Approximation
 from ordinalgp.core.projections import Identity, RowSelection
 from ordinalgp.core.search import (
+    USUAL_LIMITS,
+    Limits,
     ObjectiveName,
     Search,
     SearchResult,
@@ -78,14 +80,14 @@ class SearchOptions(Search):
     def maximise(
         self,
         task: Task,
-        steps: int = 200,
+        limits: Limits = USUAL_LIMITS,
         *,
         default: bool,
         towards: "WarmStart | None" = None,
     ) -> tuple[Task, SearchResult]:
         """Search the hyperparameters of a task, which may come back with narrower bounds."""
         starts = self.starts(task, default=default, towards=towards)
-        bounded, found = self.search_evidence(task, starts, steps)
+        bounded, found = self.search_evidence(task, starts, limits)
         if bounded is not task:
             # Mended, so that a report will do: small data without noise would warn at every fit.
             low = bounded.likelihood.noise_bounds[0] * bounded.likelihood.unit
@@ -153,7 +155,8 @@ class GPOptions:
     def search_task(self, task: Task) -> tuple[Task, SearchResult]:
         """Search the hyperparameters of a task, which may come back with narrower bounds."""
         default = self.kernel is None
-        return self.search.maximise(task, self.steps, default=default, towards=self.towards)
+        limits = Limits(self.steps)
+        return self.search.maximise(task, limits, default=default, towards=self.towards)
 
     def fit_exact(
         self, X: FloatArray, codes: IntArray, weights: FloatArray, n_levels: int

@@ -16,7 +16,7 @@ from ordinalgp.core.kernel_matrix import kernel_matrix
 from ordinalgp.core.linalg import Workspace
 from ordinalgp.core.objectives import Evaluation, ep_evidence
 from ordinalgp.core.problem import Approximation, Problem, Start
-from ordinalgp.core.search import SearchResult, Step, Task
+from ordinalgp.core.search import Limits, SearchResult, Step, Task
 from ordinalgp.models.effects import Effects
 from ordinalgp.models.exact import ExactGP, SearchOptions, SearchSummary, warn_unfinished
 from ordinalgp.models.monotone_steps import (
@@ -236,7 +236,7 @@ def _search_levels(
     bound = MonotoneTask(*data, *limits, **parts)
     log_steps = bound.step_evaluation(MonotoneStart())[1].usable_value
     held = LevelsTask(*data, *limits, **parts, log_steps=log_steps)
-    found = search.search(held, [held.theta], _SEARCH_STEPS)
+    found = search.search(held, [held.theta], Limits(_SEARCH_STEPS))
     return bound.at(found.theta), found
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from ordinalgp._typing import POSITIVE, Axes, FloatArray, IntArray
+from ordinalgp.core.hyperparameters import tells_copies_apart
 from ordinalgp.core.projections import Identity, Projection, RowSelection
 from ordinalgp.persistence import saved_as
 
@@ -49,18 +50,18 @@ def merge_rows(X: FloatArray, codes: IntArray, weights: FloatArray, kernel: Any)
     observation = np.full(len(X), -1, dtype=np.intp)
     X, codes, weights = X[used], codes[used], weights[used]
     inputs, of_row = distinct_inputs(X, kernel)
-    pairs, which = np.unique(np.column_stack([of_row, codes]), axis=0, return_inverse=True)
-    which = which.ravel()
+    n_levels = int(codes.max(initial=0)) + 1
+    pairs, which = np.unique(of_row * n_levels + codes, return_inverse=True)
     observation[used] = which
     counts = np.bincount(which, weights, minlength=len(pairs)).astype(float)
-    return MergedRows(inputs, pairs[:, 0], pairs[:, 1], counts, RowIndex(observation, left_out))
+    index = RowIndex(observation, left_out)
+    return MergedRows(inputs, *np.divmod(pairs, n_levels), counts, index)
 
 
 def distinct_inputs(X: FloatArray, kernel: Any) -> tuple[FloatArray, IntArray]:
     """Distinct rows of ``X``, sorted, and the place of each row among them."""
     # White noise gives equal inputs latent values of their own; gaps (NaN) never compare equal.
-    white = kernel(X[:1])[0, 0] != kernel(X[:1], X[:1])[0, 0]
-    if white or np.isnan(X).any():
+    if tells_copies_apart(kernel, X[:1]) or np.isnan(X).any():
         return X, np.arange(len(X))
     inputs, of_row = np.unique(X, axis=0, return_inverse=True)
     return inputs, of_row.ravel()

@@ -307,7 +307,7 @@ def search_judges(
     start, metric = Start(sites, posterior.weights), curvature(task, posterior)
     J, path = len(task.likelihood.judges), np.empty(0)
     for _ in range(_ROUNDS):
-        found = climb_by_metric(task, task.theta, metric, start, report)
+        found = climb_by_metric(task, metric, start, report)
         if not np.isfinite(found.value):
             break
         path = np.concatenate([path, found.path])

@@ -11,6 +11,7 @@ import heapq
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -19,7 +20,9 @@ from scipy import sparse
 from sklearn.gaussian_process.kernels import ConstantKernel, Product, Sum
 
 from ordinalgp._typing import Axes, FloatArray, IntArray, Tagged
+from ordinalgp.core.curvature import evidence_curvature
 from ordinalgp.core.gaussian import Moments, Posterior, Sites
+from ordinalgp.core.hyperparameters import n_free
 from ordinalgp.core.kernel_matrix import cross_covariance, kernel_matrix
 from ordinalgp.core.linalg import Workspace, factor_with_nugget, invert_lower, pivoted_cholesky
 from ordinalgp.core.objectives import ep_evidence
@@ -190,7 +193,7 @@ class ManyItemsTask(Task):
 
     def step(self, start: Start | None = None, workspace: Workspace | None = None) -> Step:
         """Approximate evidence, and its gradient where the kernel has no hyperparameters."""
-        if self.kernel.n_dims:
+        if n_free(self.kernel):
             raise ValueError(
                 "solver='sparse' has no gradient in the hyperparameters of a kernel. Use "
                 "solver='dense', which takes a few thousand items."
@@ -199,7 +202,8 @@ class ManyItemsTask(Task):
         approximation = self.infer(problem, start)
         value = ep_evidence(problem, approximation).usable_value
         gradient = problem.theta_derivatives(approximation).value @ problem.counts
-        return Step(value, gradient, approximation.start, approximation.converged)
+        curvature = partial(evidence_curvature, self.kernel, self.X, problem, approximation)
+        return Step(value, gradient, approximation.start, approximation.converged, curvature)
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,11 +130,11 @@ def search_votes(task: Task, report: Report, start: Start | None = None) -> Sear
     """Maximise the evidence of many comparisons from the task's own hyperparameters."""
     counts = counted(task)
     first = Mode.of(task, counts, start)
-    found = climb_by_metric(counts, task.theta, first.metric(), first.found.start, report)
+    found = climb_by_metric(first.counts, first.metric(), first.found.start, report)
     if not np.isfinite(found.value):
         return found
     best = Mode.of(task.at(found.theta), counts, found.start)
     sites = best.single_sites()
     if task.objective == "laplace evidence":
         return replace(found, start=sites)
-    return climb_by_metric(task, found.theta, best.metric(), sites, report)
+    return climb_by_metric(best.task, best.metric(), sites, report)
