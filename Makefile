@@ -15,7 +15,7 @@ BIN := $(VENV)/$(SCRIPTS)
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
-.PHONY: demo test test-cpus test-numerics test-oldest check docs dist format bench tables peers clean
+.PHONY: demo test test-cpus test-numerics test-oldest check docs dist format bench asking tables peers clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -112,6 +112,11 @@ bench: $(VENV)/.dev  ## speed, as ratios measured in one run
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.sets
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.before
 	$(BIN)/python -m benchmarks.threads
+
+# Long forms of tests of the page: load, kills, hostile tables, simulated judges, a new environment.
+asking: $(VENV)/.dev  ## the page of `ordinalgp ask` for half an hour; run nothing else at the same time
+	for name in load kill hostile sessions first_answer; do \
+	    $(ONE_THREAD) $(BIN)/python -m tests.ask.$$name || exit 1; done
 
 # What is in papers/results is not computed again; remove a file there to start anew.
 PAPERS := $(ONE_THREAD) $(BIN)/python -m papers

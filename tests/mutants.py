@@ -251,8 +251,8 @@ def write_bombs(path, folder):
         "many-classes": good | {classes: _zeros(most)},
         "nested": good | {x: good["model.json"], "inner.zip": bytes(10**8)},
         "repeated": good | {"model.json": model_json(categories=twice), x: zeros},
-        "rows-and-scores": _many_rows(good) | {scores: npy(np.array([np.nan]))},
-        "rows-and-counts": _many_rows(good) | {counts: npy(np.zeros(3))},
+        "rows-and-scores": many_rows(good) | {scores: npy(np.array([np.nan]))},
+        "rows-and-counts": many_rows(good) | {counts: npy(np.zeros(3))},
         "levels": good | {"arrays/result.signature.categories.npy": npy(np.zeros(2**22, "U1"))},
     }
     for name, members in bombs.items():
@@ -263,7 +263,7 @@ def write_bombs(path, folder):
         _claim_size(place, name, 1000)
 
 
-def _many_rows(good, n=7000):
+def many_rows(good, n=7000):
     """A good file with so many rows that their matrix takes 400 MB, and the file 50 kB."""
     start = "arrays/result.model."
     rows = {

@@ -35,8 +35,8 @@ def write_items(path, columns):
 class ServerProcess:
     """``ordinalgp ask`` in a process of its own."""
 
-    def __init__(self, items, *options, port=0, store=None):
-        self.items, self.options = Path(items), options
+    def __init__(self, items, *options, port=0, store=None, python=sys.executable):
+        self.items, self.options, self.python = Path(items), options, python
         self.store = Path(store) if store else self.items.with_name(f"{self.items.stem}.answers.db")
         self.port = port
         self.log = self.items.with_name("server.log")
@@ -44,7 +44,7 @@ class ServerProcess:
 
     def start(self):
         """Start it, on the port that it had before if it was started before."""
-        command = [sys.executable, "-m", "ordinalgp", "ask", self.items, "--no-open", "--json"]
+        command = [self.python, "-m", "ordinalgp", "ask", self.items, "--no-open", "--json"]
         command += ["--store", self.store, "--port", self.port, *self.options]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(

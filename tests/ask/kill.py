@@ -8,6 +8,7 @@ import asyncio
 import json
 import random
 import sqlite3
+import sys
 import tempfile
 import threading
 import time
@@ -160,6 +161,7 @@ def main():
             f"six fast clients: {given.kills} kills, {acknowledged} acknowledged, {found} kept, "
             f"{lost} lost, {changed} not as sent"
         )
+    sys.exit(bool(problems or lost or changed))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -144,6 +145,7 @@ def main():
     print(f"ranking, quantile 0.99: {1000 * np.quantile(figures.looks, 0.99):.1f} ms")
     print(f"{len(figures.revisions)} rankings; the last is of {max(figures.revisions)} answers")
     print(f"load of the machine after: {os.getloadavg()}")
+    sys.exit(bool(figures.problems) or known.sum() != len(figures.acknowledged))
 
 
 if __name__ == "__main__":

@@ -4,28 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
+from tests.ask.sessions import answers_to, forecasts, play, random_for_chosen, snapshot
 
 from ordinalgp import PreferenceGP
-from ordinalgp.ask.analysis import Analysis, Analyst, Snapshot, Wishes
+from ordinalgp.ask.analysis import Analysis, Analyst
 from ordinalgp.ask.forecast import SETTLED, Outlook, certainties, hardly_different, outlook
-from ordinalgp.ask.survey import Survey, levels_for
+from ordinalgp.ask.survey import levels_for
 from ordinalgp.core.gaussian import Moments
 from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.preference.suggestions import Questions, candidate_pairs
-
-NOBODY = np.empty((0, 2), dtype=np.intp)
-
-
-def snapshot(pairs, outcomes, *, finished=NOBODY, pending=NOBODY, wanted=8):
-    wishes = Wishes(np.asarray(pending), np.asarray(finished), wanted)
-    return Snapshot(np.asarray(pairs), np.asarray(outcomes), wishes)
-
-
-def answers_to(pairs, utility, rng, noise=0.0, tie=0.0):
-    difference = utility[pairs[:, 0]] - utility[pairs[:, 1]]
-    difference = difference + noise * np.sqrt(2) * rng.standard_normal(len(pairs))
-    return np.where(np.abs(difference) <= tie, 0, np.sign(difference)).astype(int)
-
 
 # --------------------------------------------------------------------------------- certainty
 
@@ -113,32 +100,6 @@ def test_the_expected_precision_is_that_of_an_update_of_the_probit():
 # --------------------------------------------------------------------------------- outlook
 
 
-NOISE, TIE = 0.3, 0.1
-
-
-def play(n, seed):
-    """A session of one judge until the best are settled: answers and outlook at each step.
-
-    Also the share of the best that are right, or as good as the last of the best.
-    """
-    rng = np.random.default_rng(seed)
-    utility, top = rng.standard_normal(n), Survey().top_of(n)
-    analyst = Analyst(n, None, (-1, 0, 1), top, rng=np.random.RandomState(seed))
-    pairs, path = rng.permutation(n).reshape(-1, 2), []
-    given = answers_to(pairs, utility, rng, NOISE, TIE)
-    while True:
-        request = snapshot(pairs, given, finished=pairs, wanted=1)
-        result, ahead = analyst.analyse(request)
-        path.append((len(pairs), ahead))
-        if ahead.settled or not len(result.pairs):
-            break
-        pairs = np.vstack([pairs, result.pairs])
-        given = np.append(given, answers_to(result.pairs, utility, rng, NOISE, TIE))
-    likelihood = OrdinalProbit.from_thresholds(np.array([-TIE, TIE]), np.sqrt(2) * NOISE)
-    enough = np.sort(utility)[-top] - hardly_different(likelihood)
-    return path, np.mean(utility[result.order[:top]] >= enough)
-
-
 @pytest.fixture(scope="module")
 def sessions():
     return [play(12, seed) for seed in range(5)]
@@ -151,47 +112,13 @@ def test_the_best_are_right_when_they_are_settled(sessions):
 
 def test_forecasts_tell_how_many_answers_it_takes(sessions):
     """Between a quarter and three quarters of the way, over all sessions."""
-    told, true = [], []
-    for path, _ in sessions:
-        last = path[-1][0]
-        for n, ahead in path[len(path) // 4 : 3 * len(path) // 4]:
-            told.append(np.inf if ahead.remaining is None else ahead.remaining)
-            true.append(last - n)
-    told, true = np.array(told, dtype=float), np.array(true, dtype=float)
+    told, true = forecasts(sessions)
     assert np.median(told / true) == pytest.approx(1.0, abs=0.5)
     assert np.mean((told < 3 * true) & (told > true / 3)) > 0.7
 
 
-def wrong_order(analyst, pairs, given, utility):
-    """Share of all pairs that the ranking after these answers puts in the wrong order."""
-    result = next(analyst.analyse(snapshot(pairs, given, finished=pairs, wanted=1)))
-    place, (i, j) = np.argsort(result.order), np.triu_indices(len(utility), 1)
-    return np.mean((place[i] - place[j]) * (utility[i] - utility[j]) > 0), result.pairs
-
-
 def test_random_pairs_need_about_twice_as_many():
-    """Answers after which the mean share of wrongly ordered pairs is that of 40 chosen pairs."""
-    n, last, sizes = 16, 40, np.arange(44, 121, 4)
-    chosen, drawn = [], []
-    for seed in range(5):
-        rng = np.random.default_rng(100 + seed)
-        utility, pairs = rng.standard_normal(n), rng.permutation(n).reshape(-1, 2)
-        options = n, None, (-1, 1), 5
-        analyst, errors = Analyst(*options, rng=np.random.RandomState(seed)), []
-        given = answers_to(pairs, utility, rng, 0.15)
-        while len(pairs) <= last:
-            error, new = wrong_order(analyst, pairs, given, utility)
-            errors.append(error)
-            pairs = np.vstack([pairs, new])
-            given = np.append(given, answers_to(new, utility, rng, 0.15))
-        chosen.append(np.mean(errors[-5:]))
-        every = np.column_stack(candidate_pairs(n, None))[rng.permutation(n * (n - 1) // 2)]
-        given = answers_to(every, utility, rng, 0.15)
-        analyst = Analyst(*options)
-        drawn.append([wrong_order(analyst, every[:m], given[:m], utility)[0] for m in sizes])
-    curve = np.mean(drawn, axis=0)
-    needed = sizes[np.argmax(curve <= np.mean(chosen))] if curve.min() <= np.mean(chosen) else 120
-    assert 1.5 <= needed / last <= 3.0
+    assert 1.5 <= random_for_chosen(range(5)) <= 3.0
 
 
 def test_an_outlook_without_pairs_left_promises_nothing():

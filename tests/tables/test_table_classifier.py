@@ -513,6 +513,16 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
         model.predict(X[:0])
 
 
+def test_a_reading_of_another_type_is_refused(tmp_path):
+    X, y = frame()
+    with pytest.raises(ValueError, match="reading must be a Reading or None, but is"):
+        quick().set_params(reading=["no"]).fit(X, y)
+    model = quick().fit(X, y).set_params(reading=["no"])
+    model.save(tmp_path / "model.ogp")
+    with pytest.raises(ValueError, match="reading must be a Reading or None"):
+        ordinalgp.load(tmp_path / "model.ogp")
+
+
 # --------------------------------------------------------------------------------- plots
 
 

@@ -108,7 +108,7 @@ def _read(file: BinaryIO) -> Any:
         with np.errstate(all="ignore"):
             # First all that is in the file, so that a wrong one is refused in little memory.
             Decoder(archive.array, derive=False).estimator(document)
-            return Decoder(archive.again().array).estimator(document)
+            return Decoder(archive.in_memory().array).estimator(document)
     except (Refused, MemoryError):
         raise
     except Exception as error:  # by zipfile, json, numpy or the estimator, whatever it met

@@ -3,9 +3,11 @@
 import io
 import json
 import math
+import tempfile
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, BinaryIO
 
@@ -21,6 +23,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # where that makes much memory of a small file, they are stored.
 _FREE_BYTES = 64 * 2**20
 _LARGEST_READ = 2**20  # bytes of the zip's directory, and of one step through a member
+_KEPT_IN_MEMORY = 2**20  # bytes of a member that is not worth a file
 _LARGEST_DOCUMENT = 16 * 2**20  # bytes of model.json
 _MOST_VALUES = 750_000  # numbers, words, lists and objects in model.json
 _LARGEST_HEADER = 2**16  # bytes before the values of a .npy file
@@ -81,21 +84,21 @@ class Archive:
     """A model file whose directory was checked: sizes are known, nothing is unpacked."""
 
     zip: zipfile.ZipFile
+    on_disk: bool = False
+    """whether arrays stay on disk, in files without a name"""
     given: set[str] = field(default_factory=set)
     """names of the arrays that were asked for"""
 
     @classmethod
     def open(cls, file: BinaryIO) -> "Archive":
-        """Open a zip file and check its directory."""
+        """Open a zip file and check its directory; arrays of a large one stay on disk."""
         archive: Any = _BoundedFile(file)
-        opened = cls(zipfile.ZipFile(archive))
         size = file.seek(0, io.SEEK_END)
+        opened = cls(zipfile.ZipFile(archive), size > _FREE_BYTES)
         opened._check_directory(_most_bytes(size))
-        if size > _FREE_BYTES and (wrong := opened.zip.testzip()) is not None:
-            raise ValueError(f"{wrong} is damaged")  # known before much is taken in
         return opened
 
-    def again(self) -> "Archive":
+    def in_memory(self) -> "Archive":
         """The same file, of whose arrays none was asked for."""
         return Archive(self.zip)
 
@@ -132,7 +135,9 @@ class Archive:
         if name in self.given:
             raise ValueError(f"the array {name} has two places in model.json")
         self.given.add(name)
-        return NpyMember.of(self.zip, self.zip.getinfo(f"arrays/{name}.npy"))
+        member = NpyMember.of(self.zip, self.zip.getinfo(f"arrays/{name}.npy"))
+        large = member.info.file_size > _KEPT_IN_MEMORY
+        return replace(member, on_disk=self.on_disk and large)
 
 
 def _check_document(text: bytes) -> None:
@@ -162,6 +167,7 @@ class NpyMember:
     shape: tuple[int, ...]
     fortran: bool
     dtype: np.dtype[Any]
+    on_disk: bool = False
 
     @classmethod
     def of(cls, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> "NpyMember":
@@ -183,9 +189,21 @@ class NpyMember:
 
     def read(self) -> NDArray[Any]:
         """Read the values."""
+        if self.on_disk:
+            with suppress(OSError):  # where a disk has no room, memory may have some
+                return self._mapped()
         content, filled = bytearray(self.info.file_size), 0
         for step in _steps(self.zip, self.info):
             content[filled : filled + len(step)] = step
             filled += len(step)
         values = np.frombuffer(content, self.dtype, offset=self.begin)
         return values.reshape(self.shape, order="F" if self.fortran else "C")
+
+    def _mapped(self) -> NDArray[Any]:
+        """The values in a file without a name, which is gone when they are."""
+        with tempfile.TemporaryFile() as file:
+            for step in _steps(self.zip, self.info):
+                file.write(step)
+            file.flush()
+            order: Any = "F" if self.fortran else "C"
+            return np.asarray(np.memmap(file, self.dtype, "r", self.begin, self.shape, order))

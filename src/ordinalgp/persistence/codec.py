@@ -311,8 +311,11 @@ def _check_shape(
 
 def _check_range(values: Any, mark: Axes, at: str, lengths: Lengths) -> None:
     high = lengths.get(mark.high, 0) if isinstance(mark.high, str) else mark.high
-    below = mark.low is not None and not np.all(mark.low <= values)
-    if below or (high is not None and not np.all(values < high)):
+    if not np.size(values):
+        return
+    # Without a truth value per number, which of large arrays take memory; none is below NaN.
+    below = mark.low is not None and not mark.low <= np.min(values)
+    if below or (high is not None and not np.max(values) < high):
         raise ValueError(f"{at} must lie from {mark.low} to below {high}")
 
 

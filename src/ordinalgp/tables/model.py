@@ -409,6 +409,7 @@ class TableModel(ClassifierMixin, BaseEstimator):
             raise ValueError("the result is not a table model's")
         if self.classifier is not None and not hasattr(self.classifier, "fit"):
             raise ValueError("classifier is not an estimator")
+        self._reading  # noqa: B018 - of the right type
         result.check()
         self._keep(result)
         check_decision(self.decision_, len(self.categories_))
@@ -427,7 +428,9 @@ class TableModel(ClassifierMixin, BaseEstimator):
 
     @property
     def _reading(self) -> Reading:
-        return Reading() if self.reading is None else self.reading
+        if isinstance(self.reading, Reading | None):
+            return self.reading or Reading()
+        raise ValueError(f"reading must be a Reading or None, but is {self.reading!r:.100}.")
 
     def _table(self, X: Any) -> Table:
         return as_table(X).without_words(self._reading.missing)
