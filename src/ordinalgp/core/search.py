@@ -54,7 +54,7 @@ _FAILURES = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 FINEST = 1e-5
 # Hyperparameters of a kernel up to which curvatures are asked for on the way, too: with a length
 # scale for each of eight columns they cost more than they save.
-FEW_OF_KERNEL = 4
+_FEW_OF_KERNEL = 4
 # Where the curvature is well known at the start, the promise of the next step can be believed.
 _STEPS_BY_METRIC, _GAIN_BY_METRIC = 100, 1e-9
 # Nats per observation by which Laplace's evidence may exceed EP's at its maximum. Above, the
@@ -117,6 +117,11 @@ class Trainable(ABC):
     def relaxed(self, precision: float = FINEST) -> Self:
         """Return the task with slopes that are right to a precision: by default its own."""
         return self
+
+    @property
+    def tells_curvature_often(self) -> bool:
+        """Whether curvatures cost less than they save also on the way of a search."""
+        return n_free(self.kernel) <= _FEW_OF_KERNEL
 
     @property
     def log_prior(self) -> float:
@@ -421,8 +426,8 @@ def _run(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, limits: Limits)
     known = told if own is None else definite(own)
     if known is None:
         return _lbfgs(ascent, theta, first, bounds, limits)
-    few = told is None and n_free(ascent.task.kernel) <= FEW_OF_KERNEL
-    ask: Curvature = ascent.curvature if few else lambda: None
+    often = told is None and ascent.task.tells_curvature_often
+    ask: Curvature = ascent.curvature if often else lambda: None
     ends: Any = {"steps": limits.steps, "gain": limits.gain}
     found = minimise(ascent.precisely, theta, first, known, ask, bounds, **ends)
     ascent.end_curvature = found.curvature
