@@ -15,7 +15,7 @@ BIN := $(VENV)/$(SCRIPTS)
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 WORKERS ?= 2
 
-.PHONY: demo test test-cpus test-numerics test-oldest check docs dist format bench asking tables peers clean
+.PHONY: demo test test-cpus test-numerics test-oldest check docs dist format bench asking tables pages peers clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -121,16 +121,21 @@ asking: $(VENV)/.dev  ## the page of `ordinalgp ask` for half an hour; run nothi
 # What is in papers/results is not computed again; remove a file there to start anew.
 PAPERS := $(ONE_THREAD) $(BIN)/python -m papers
 PAGES := --output papers/results --pages docs/results --jobs $(WORKERS)
+PAPER_TABLES := gpor-table2 gpor-table3 gpor-cells gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
+    order-table1 order-figure2 collaborative-table1 isbor-table3 isbor-figure2
+PEER_TABLES := peers real-tables surveys tocuco
 
 tables: $(VENV)/.dev  ## the papers' tables beside ours (resumable); pages in docs/results
-	for name in gpor-table2 gpor-table3 gpor-cells gpor-figure2 gpor-figure3 gpor-genes plsor-table3 plsor-table4 plsor-table5 \
-	    order-table1 order-figure2 collaborative-table1 isbor-table3 isbor-figure2; do \
-	    $(PAPERS) $$name $(PAGES) || exit 1; done
+	for name in $(PAPER_TABLES); do $(PAPERS) $$name $(PAGES) || exit 1; done
+	$(BIN)/python -m papers.closing
+
+pages: $(VENV)/.dev  ## all pages in docs/results anew from the records, without a fit
+	for name in $(PAPER_TABLES) $(PEER_TABLES) intervals; do $(PAPERS) $$name $(PAGES) --report-only || exit 1; done
 	$(BIN)/python -m papers.closing
 
 peers: $(VENV)/.dev  ## our models beside other libraries (resumable)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[peers]"
-	for name in peers real-tables surveys tocuco; do $(PAPERS) $$name $(PAGES) || exit 1; done
+	for name in $(PEER_TABLES); do $(PAPERS) $$name $(PAGES) || exit 1; done
 
 clean:  ## remove everything that make created
 	rm -rf $(VENV) $(OLDEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist docs/_build docs/gallery docs/reference/generated \

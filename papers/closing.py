@@ -29,9 +29,15 @@ _SWD = (
     "no model has it on random splits; the code of SVOR's authors has 45.5 "
     "([sparse models](../sparse.md))"
 )
+_NO_MARGIN = (
+    "with the paper's costs no threshold has a margin, and every row gets the median level; the "
+    "paper's scale of margins is not known ([sparse models](../sparse.md))"
+)
+# By paper, model (all if it is empty) and beginning of the place; the first that fits counts.
 _CAUSES = {
-    ("Wang and McKenna", ""): _SINGLE_KERNEL,
-    ("Li and de Rijke", "swd"): _SWD,
+    ("Wang and McKenna", "", ""): _SINGLE_KERNEL,
+    ("Li and de Rijke", "ISVOR", ""): _NO_MARGIN,
+    ("Li and de Rijke", "", "swd"): _SWD,
 }
 _NOT_KNOWN = "not known"
 
@@ -65,8 +71,9 @@ class Cell:
             return _CHANCE
         known = (
             cause
-            for (paper, place), cause in _CAUSES.items()
-            if paper == self.paper and self.where.startswith(place)
+            for (paper, label, place), cause in _CAUSES.items()
+            if (paper, label or self.label) == (self.paper, self.label)
+            and self.where.startswith(place)
         )
         return next(known, _NOT_KNOWN)
 
@@ -113,10 +120,11 @@ def sparse_cells(folder: Path) -> Iterator[Cell]:
     records = _records(folder, "isbor")
     for dataset, printed in published("isbor-table3")["figures"]["absolute"].items():
         for model, pair in printed.items():
-            some = select(records, dataset=dataset, model=model, size=SIZES[dataset][0])
+            name = "isvor-path" if model == "isvor" else model
+            some = select(records, dataset=dataset, model=name, size=SIZES[dataset][0])
             ours = figure(some, "absolute_median", pair)
             if ours is not None:
-                label = "GPOR" if model == "ep" else MODELS[model].label
+                label = "GPOR" if model == "ep" else MODELS[name].label
                 yield Cell("Li and de Rijke", label, f"{dataset}, absolute", 0, ours)
 
 

@@ -3,8 +3,9 @@
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF, DotProduct
@@ -16,8 +17,8 @@ from papers.data import FloatArray, IntArray
 _COARSE = np.linspace(-3, 3, 7)
 _FINE = np.linspace(-0.8, 0.8, 9)
 _SEARCH_TOL = 1e-5  # relative gap of the fits that are only compared
-Node = tuple[float, float]
-"""log10 of the penalty C and of the kernel's width"""
+Node = tuple[float, ...]
+"""a point of a grid, such as log10 of the penalty C and of the kernel's width"""
 
 
 class SupportVectors:
@@ -29,7 +30,8 @@ class SupportVectors:
     C and the width kappa of exp(-kappa |x - x'|^2 / 2) are chosen by 5-fold cross-validation. As in
     section 6 of the paper the first grid is 7 x 7 over log10 from -3 to 3, the second 9 x 9 about
     its best node in steps of 0.2. A linear kernel has no width. The paper does not say which error
-    it validates: here the absolute one, and of equals the first, with the smallest C.
+    it validates: here the absolute one, and of equals the first, with the smallest C. Where no
+    level has five rows, there are as many folds as the most frequent one has.
     """
 
     classes_: IntArray
@@ -48,8 +50,10 @@ class SupportVectors:
         near = _FINE if self.kernel == "rbf" else np.zeros(1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a level with fewer rows than folds; rounding
-            split = StratifiedKFold(5, shuffle=True, random_state=self.seed).split(X, y)
-            folds = [Fold(X, y, train, test, self.build) for train, test in split]
+            n_folds = min(5, int(np.unique(y, return_counts=True)[1].max()))
+            split = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed).split(X, y)
+            build = partial(self.build, tol=_SEARCH_TOL)
+            folds = [Fold(X, y, train, test, build) for train, test in split]
             C, kappa = best_node(product(_COARSE, widths), folds)
             self.node_ = best_node(product(C + _FINE, kappa + near), folds)
             self.machine_ = self.build(self.node_).fit(X, y)
@@ -70,18 +74,21 @@ class SupportVectors:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Rows that train a machine, and rows that judge it."""
+    """Rows that train an estimator, and rows that judge it."""
 
     X: FloatArray
     y: IntArray
     train: IntArray
     test: IntArray
-    build: Callable[[Node, float], OrdinalSVC]
+    build: Callable[[Node], Any]
 
     def error(self, node: Node) -> float:
-        """Sum of absolute errors on the rows that judge."""
-        machine = self.build(node, _SEARCH_TOL).fit(self.X[self.train], self.y[self.train])
-        return float(np.abs(machine.predict(self.X[self.test]) - self.y[self.test]).sum())
+        """Sum of absolute errors on the rows that judge; infinite where a node is refused."""
+        try:
+            fitted = self.build(node).fit(self.X[self.train], self.y[self.train])
+        except ValueError:  # such as a C that is too small for sums of margins of so few rows
+            return np.inf
+        return float(np.abs(fitted.predict(self.X[self.test]) - self.y[self.test]).sum())
 
 
 def best_node(nodes: Iterable[Node], folds: list[Fold]) -> Node:
@@ -90,7 +97,7 @@ def best_node(nodes: Iterable[Node], folds: list[Fold]) -> Node:
     Those near the middle come first, as a node whose errors on some folds are above the best sum
     needs no others.
     """
-    listed = [(float(C), float(width)) for C, width in nodes]
+    listed = [tuple(map(float, node)) for node in nodes]
     middle = np.mean(listed, axis=0)
     far = np.abs(np.array(listed) - middle).sum(axis=1)
     best = np.inf, len(listed)

@@ -276,9 +276,11 @@ def fit_and_score_split(
         model.fit(data.X_train, data.y_train)
         seconds = time.process_time() - begin
         scores = score(model, data, levels)
+    last = {"final_seconds": round(model.final_seconds, 4)} if hasattr(model, "best") else {}
     return {
         **scores,
         "fit_seconds": round(seconds, 4),
+        **last,
         "partition": data.partition,
         **facts(getattr(model, "fitted", model)),  # a search keeps its estimator there
     }

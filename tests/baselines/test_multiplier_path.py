@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import linprog
 from sklearn.gaussian_process.kernels import RBF, DotProduct
 from tests.baselines.random_paths import WIDE, certificate, walk
 
@@ -15,7 +16,7 @@ from ordinalgp.baselines.path_model import solve_path
 from ordinalgp.models.training_rows import numbered_rows
 
 # Labels with noise leave thresholds without a margin; here the solution counts.
-pytestmark = pytest.mark.filterwarnings("ignore:.* thresholds have no margin")
+pytestmark = pytest.mark.filterwarnings("ignore:.* thresholds? ha(s|ve) .* margin")
 
 
 def make_data(n=60, r=3, seed=0, d=2):
@@ -130,6 +131,50 @@ def test_thresholds_without_a_margin_are_told(C, n):
         told = [str(each.message) for each in caught if "no margin" in str(each.message)]
         assert len(told) == (n > 0)
         assert not n or told[0].startswith(f"{n} of 3 thresholds have no margin, with C=1")
+
+
+def overlapping(seed, noise):
+    """Few different inputs, each with several levels; the median is level 2 of 0 to 3."""
+    rng = np.random.default_rng(seed)
+    places = rng.normal(size=(30, 4))
+    at = rng.integers(0, 30, size=300)
+    f = places[at, 0] + noise * rng.normal(size=300)
+    return places[at], np.digitize(f, np.quantile(f, [0.2, 0.4, 0.8]))
+
+
+def zero_is_best(X, y, C):
+    """Whether multipliers exist whose function is zero, by linear programming."""
+    inputs, at = np.unique(X, axis=0, return_inverse=True)
+    extended = [(i, j, s) for i, k in enumerate(y) for j, s in ((k, -1), (k - 1, 1)) if 0 <= j < 3]
+    A = np.zeros((len(inputs) + 6, len(extended) + 3))
+    b = np.concatenate([np.zeros(len(inputs)), np.ones(6)])
+    for column, (i, j, s) in enumerate(extended):
+        A[np.ravel(at)[i], column] = s
+        A[len(inputs) + 2 * j + (s > 0), column] = 1.0
+    A[len(inputs) + np.arange(6), len(extended) + np.arange(6) // 2] = -1.0  # e_j >= 0
+    bounds = [(0, C)] * len(extended) + [(0, None)] * 3
+    return linprog(np.zeros(A.shape[1]), A_eq=A, b_eq=b, bounds=bounds).status == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("length", [0.7, 7.0])
+def test_a_function_that_is_zero_gives_the_median_level(seed, length):
+    seen = set()
+    for noise, C in [(0.1, 0.02), (1.0, 0.04), (1.0, 0.1), (1.0, 1.0), (1.0, 30.0)]:
+        X, y = overlapping(seed, noise)
+        zero = zero_is_best(X, y, C)
+        seen.add(zero)
+        for model in (OrdinalSVC(constraints="sum_of_margins"), machine()):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model.set_params(kernel=RBF(length), C=C).fit(X, y)
+            assert zero == (not model.latent(X).any())
+            if zero:
+                assert set(model.predict(X)) == {np.median(y)}
+                assert np.abs(model.thresholds_).max() < 1e-300
+                assert model.converged_
+                assert "No threshold has a margin" in str(caught[-1].message)
+    assert seen == {True, False}
 
 
 def test_rows_that_join_and_leave_again_change_nothing():

@@ -31,7 +31,7 @@ def implementations():
     """Every class of the package that is a likelihood: found, not listed."""
     found = {}
     for module in pkgutil.walk_packages(ordinalgp.__path__, "ordinalgp."):
-        if module.name.split(".")[1] in ("cli", "tables", "report", "plots", "__main__"):
+        if module.name.split(".")[1] in ("ask", "cli", "tables", "report", "plots", "__main__"):
             continue
         for cls in vars(importlib.import_module(module.name)).values():
             is_one = inspect.isclass(cls) and hasattr(cls, "log_expectation")

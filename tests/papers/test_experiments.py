@@ -32,10 +32,9 @@ def test_grids_that_vary_what_is_trained_on():
     assert len({cell.seed for cell in curve}) == len(curve) == 30
     # The seeds of cells without a size are those of records that were made before there were sizes.
     assert Cell("stocks", 5, 1, "ep").seed == Cell("stocks", 5, 1, "ep", 0).seed == 3498637201
-    small = {"balance_scale", "swd"}
-    sparse = EXPERIMENTS["isbor-table3"]
-    assert {cell.dataset for cell in sparse.cells() if cell.model == "ep"} == small
-    assert {cell.dataset for cell in sparse.cells(models=["ep"])} == set(sparse.datasets)
+    growth = EXPERIMENTS["isbor-figure2"]
+    assert {cell.size for cell in growth.cells() if cell.model == "ep"} == {1000, 2000}
+    assert {cell.size for cell in growth.cells(models=["ep"])} == set(range(1000, 10_001, 1000))
 
 
 @pytest.mark.parametrize(

@@ -139,6 +139,16 @@ class CutClassifier(LevelClassifier):
         return found if limited else replace(found, complete=True)
 
 
+def median_cuts(counts: FloatArray) -> FloatArray:
+    """Cuts between levels of these counts, -1 or 1, that give the value zero the median level."""
+    return np.where(np.cumsum(counts)[:-1] < 0.5 * np.sum(counts), -1.0, 1.0)
+
+
+def nothing_cuts(codes: IntArray, counts: FloatArray) -> FloatArray:
+    """Cuts that are zero but for the smallest number: a function of nothing gets the median."""
+    return np.finfo(float).tiny * median_cuts(np.bincount(codes, counts).astype(float))
+
+
 def kernel_expansion(
     features: Features, X: FloatArray, weights: FloatArray, dual: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

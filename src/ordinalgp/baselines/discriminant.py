@@ -7,7 +7,13 @@ import numpy as np
 from scipy.optimize import nnls
 
 from ordinalgp._typing import FINITE, Axes, FloatArray
-from ordinalgp.baselines.cuts import CutClassifier, CutModel, LevelRows, kernel_expansion
+from ordinalgp.baselines.cuts import (
+    CutClassifier,
+    CutModel,
+    LevelRows,
+    kernel_expansion,
+    median_cuts,
+)
 from ordinalgp.persistence import saved_as
 from ordinalgp.runtime.warning import warn_user
 from ordinalgp.validation.options import check_number
@@ -120,7 +126,8 @@ class KernelDiscriminantOrdinal(CutClassifier):
         weights = S @ direction
         cuts = 0.5 * (mean[1:] + mean[:-1]) @ weights
         if not weights.any():
-            cuts = _around_the_median(np.bincount(data.codes, rows.counts).astype(float))
+            _warn_of_the_median()
+            cuts = median_cuts(np.bincount(data.codes, rows.counts).astype(float))
         dual = copies * (G @ direction)
         expansion = kernel_expansion(features, rows.inputs, weights, dual)
         separation = float(np.min(np.diff(mean @ weights)))
@@ -150,15 +157,13 @@ def _direction(apart: FloatArray, within: FloatArray, S: FloatArray, u: float) -
     return direction / np.sqrt(square)
 
 
-def _around_the_median(counts: FloatArray) -> FloatArray:
-    """Cuts that give zero the median level, where no direction puts all levels in order."""
+def _warn_of_the_median() -> None:
     warn_user(
         "No direction was found that puts the means of all levels in order, as where two levels "
         "have the same inputs: every row gets the median level. Join such levels, use another "
         "kernel, or raise regularization.",
         UserWarning,
     )
-    return np.where(np.cumsum(counts)[:-1] < 0.5 * np.sum(counts), -1.0, 1.0)
 
 
 def _moments(G: FloatArray, codes: Any, counts: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ordinalgp._typing import FINITE, Axes, FloatArray, IntArray
-from ordinalgp.baselines.cuts import CutModel, LevelRows
+from ordinalgp.baselines.cuts import CutModel, LevelRows, nothing_cuts
 from ordinalgp.baselines.multiplier_path import MultiplierPath, PathFailure
 from ordinalgp.baselines.soft_margin import margins, solve_margins
 from ordinalgp.core.linalg import pivoted_cholesky
@@ -25,6 +25,7 @@ _BATCH_FROM = 200
 _BATCH_TOL = 1e-11  # of the batch solution
 _AT_BOUND = 1e-6  # share of the cost within which its multipliers are at a bound
 _NO_MARGIN = 1e-5  # share of the largest latent value
+_NO_FUNCTION = 1e-11  # largest latent value, over the kernel, that is zero but for rounding
 _ENOUGH = 1 - 1e-12  # cost of the rows of a level, for margins that are not infinite
 
 
@@ -189,6 +190,13 @@ def check_cost(cost: float, codes: IntArray, counts: FloatArray) -> None:
 
 def warn_without_margin(margins: FloatArray, f: FloatArray, cost: float) -> None:
     """Warn where thresholds have no margin, so that rows lie on them."""
+    if len(margins) and not f.any():
+        warn_user(
+            f"No threshold has a margin, with C={cost:g}: the latent function is zero, and every "
+            "row gets the median level. Lower C.",
+            UserWarning,
+        )
+        return
     none = int(np.sum(margins <= _NO_MARGIN * np.abs(f).max(initial=0.0)))
     if none:
         warn_user(
@@ -319,6 +327,10 @@ def _model(data: LevelRows, cost: float, path: MultiplierPath) -> PathModel:
     multipliers[some] = np.maximum(path.alpha[path.rows[some]], 0.0)
     signed = multipliers[:, 0] - multipliers[:, 1]
     coefficients = np.bincount(rows.latent, signed, len(rows.inputs)).astype(float)
+    cuts = path.cuts()
+    if path.n_cuts and np.abs(path.f).max() <= _NO_FUNCTION * max(1.0, cost) * path.scale:
+        coefficients[:] = 0.0
+        cuts = nothing_cuts(data.codes, rows.counts)
     used = coefficients != 0
     used[0] |= not used.any()
     support = np.unique(rows.first_row[rows.latent[multipliers.any(axis=1)]])
@@ -326,7 +338,7 @@ def _model(data: LevelRows, cost: float, path: MultiplierPath) -> PathModel:
         data.kernel,
         rows.inputs[used],
         coefficients[used],
-        data.thresholds(path.cuts()),
+        data.thresholds(cuts),
         support,
         off,
         converged,

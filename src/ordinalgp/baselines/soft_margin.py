@@ -31,6 +31,8 @@ from ordinalgp.core.linalg import scaled_solver
 _STEP_SHARE = 0.995  # of the longest step that stays inside
 _FLAT = 1e-9  # slope of a cut's objective, over the sum of its costs
 _NO_FUNCTION = 1e-8  # norm of the weights, over that of a row's features, that is zero
+_TOUCHING = 1e-5  # largest distance of a function without digits that is zero
+_NO_DIGIT = 0.1  # relative error, from which a function has none
 _NO_PRODUCT = 1e-26  # of multipliers and slacks, over the kernel: no function is that small
 _MOST_STALLED_STEPS = 15  # that do not halve the error: nothing is left to gain
 
@@ -167,6 +169,7 @@ def solve_margins(
     ones = np.ones_like(A.cost)
     now = _Iterate(np.zeros(A.m + A.p), np.stack([half, A.cost - half, ones, ones]))
     best, error, product, done, stalled = now, np.inf, np.inf, False, 0
+    nearest, apart = now, np.inf
     for n_steps in range(1, max_steps + 1):  # noqa: B007 (read after the loop)
         alpha, _, slack, short = now.bounded
         dual = A.flat * now.x + A.linear - A.adjoint(alpha)
@@ -178,11 +181,18 @@ def solve_margins(
         product = min(product, mean)
         if wrong < error:
             best, error = now, wrong
+        if (distance := _distance(A, now, dual)) < apart:
+            nearest, apart = now, distance
         done = bool(error <= tol)
         least = mean <= _NO_PRODUCT * A.size**2
         if done or least or stalled == _MOST_STALLED_STEPS:  # rounding, from here on
             break
         now = _step(A, now, dual, primal)
+    tiny = error > _NO_DIGIT or np.linalg.norm(best.x[: A.m]) <= _NO_FUNCTION * A.size
+    if rows.widened and tiny and apart <= _TOUCHING:
+        nothing, multipliers = np.zeros(A.p // 2), nearest.bounded[0, : len(rows.cost)]
+        zero = np.zeros(A.m), nothing, nothing, multipliers
+        return MarginSolution(*zero, apart**2, n_steps, apart**2 <= tol)
     multipliers = best.bounded[0, : len(rows.cost)]
     weights, edges = best.x[: A.m], best.x[A.m :]
     cuts, wide = edges, np.ones_like(edges)
@@ -192,6 +202,17 @@ def solve_margins(
         middle = middle_cuts(features @ weights, rows)
         cuts = cuts if rows.ordered and np.any(np.diff(middle) < 0) else middle
     return MarginSolution(weights, cuts, wide, multipliers, float(error), n_steps, done)
+
+
+def _distance(A: _Constraints, now: _Iterate, dual: FloatArray) -> float:
+    """Norm of the multipliers' function, relative to features and costs, and what sums lack.
+
+    Half the square of the norm is the gap of the zero function. Where it is zero, levels overlap
+    so much for their cost that no function is worth its length.
+    """
+    most = max(1.0, float(A.rows.cost.max()))
+    norm = np.linalg.norm(now.x[: A.m] - dual[: A.m]) / A.size
+    return float(max(norm, np.abs(dual[A.m :]).max())) / most
 
 
 def middle_cuts(f: FloatArray, rows: Margins) -> FloatArray:

@@ -9,7 +9,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ordinalgp._typing import Axes, FloatArray, IntArray
-from ordinalgp.baselines.cuts import CutClassifier, CutModel, LevelRows, kernel_expansion
+from ordinalgp.baselines.cuts import (
+    CutClassifier,
+    CutModel,
+    LevelRows,
+    kernel_expansion,
+    nothing_cuts,
+)
 from ordinalgp.baselines.path_model import (
     PathModel,
     add_rows,
@@ -114,7 +120,9 @@ class OrdinalSVC(CutClassifier):
     With "sum_of_margins" and a large ``C``, levels that overlap leave thresholds without a margin.
     Rows then lie on these thresholds and may get either level, so that even training labels are
     unreliable; ``fit`` warns of it. The latent function is then a small share of the kernel, and
-    the gap is measured relative to its size.
+    the gap is measured relative to its size. Where no threshold has a margin, the function is
+    zero, and every row gets the median level. So does a function below about 1e-5 of the kernel
+    that is lost in rounding; ``IncrementalOrdinalSVC(algorithm="path")`` keeps digits there.
 
     References
     ----------
@@ -193,16 +201,20 @@ class OrdinalSVC(CutClassifier):
                 + ("Raise max_iter." if more else "Rounding stops it: lower C, or raise tol."),
                 ConvergenceWarning,
             )
-        if self._kind() == "sum_of_margins":
+        cuts = found.cuts
+        if widened:
             warn_without_margin(found.margins, features.matrix @ found.weights, self.C)
+            if not found.weights.any():
+                cuts = nothing_cuts(data.codes[working], rows.counts)
         # With a large C all multipliers can be far below their cost.
         largest = np.minimum(wanted.cost, found.multipliers.max())
         binding = found.multipliers > _ZERO_SHARE * largest
         signed = np.where(binding, wanted.sign * found.multipliers, 0.0)
         dual = np.bincount(wanted.input, signed, len(rows.inputs)).astype(float)
+        dual *= found.weights.any()
         expansion = kernel_expansion(features, rows.inputs, found.weights, dual)
         support = np.sort(rows.first_row[np.unique(wanted.input[binding])])
-        function = data.kernel, *expansion, data.thresholds(found.cuts)
+        function = data.kernel, *expansion, data.thresholds(cuts)
         return SupportVectorModel(*function, support, found.error, found.converged, found.n_steps)
 
     def _publish(self, model: Any) -> None:
@@ -315,9 +327,9 @@ class IncrementalOrdinalSVC(OrdinalSVC):
     0.63 and 0.51, Machine CPU 0.14 and 0.10, Triazines 0.94 and 0.70; five bins, four splits).
 
     Sums of margins can be trivial: with C >= 1 a level that no margin separates from its
-    neighbour gets the margin zero, and if all do, the latent function is constant. ``fit`` warns of
-    thresholds without a margin. Choose C below 1, but at least 1 / n for the n rows of the rarest
-    level.
+    neighbour gets the margin zero, and if all do, the latent function is zero and every row gets
+    the median level. ``fit`` warns of thresholds without a margin. Choose C below 1, but at least
+    1 / n for the n rows of the rarest level.
 
     References
     ----------
