@@ -332,7 +332,9 @@ def _counts(records: Sequence[Record], model: str, dataset: str, size: int) -> l
     """Relevance vectors and processor time, each with what the paper has."""
     counts: list[Entry] = []
     for measure, table in (("n_relevance", "vectors"), ("fit_seconds", "seconds")):
-        mean, printed = figure(records, measure), _printed(table, dataset, size, model)
+        # Multipliers that rounding stopped short of their bounds count as vectors: no figure.
+        whole = [r for r in records if r.get("converged") is not False or measure == "fit_seconds"]
+        mean, printed = figure(whole, measure), _printed(table, dataset, size, model)
         shown = "–" if mean is None else f"{mean.mean:.1f}"
         counts += entries(shown, "–" if printed is None else f"{printed:g}")
     return counts
