@@ -15,16 +15,12 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import time
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from ordinalgp import LeastSquaresOrdinalClassifier, OrdinalGPClassifier
 from papers.runner import DATASETS, Cell, cholesky_seconds, load_split
 
 ROOT = Path(__file__).parents[1]
@@ -38,71 +34,6 @@ FITS = (
     *(("ep", 1000, 2), ("laplace", 100, 3), ("laplace", 1000, 2)),
     *(("least squares", 100, 5), ("least squares", 1000, 2), ("default", 5000, 1)),
 )
-MODELS: dict[str, Callable[..., Any]] = {
-    "ep": OrdinalGPClassifier,
-    "default": OrdinalGPClassifier,
-    "laplace": lambda **more: OrdinalGPClassifier(inference="laplace", **more),
-    "least squares": lambda **more: LeastSquaresOrdinalClassifier(n_restarts_optimizer=0, **more),
-}
-
-
-def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Eight normal inputs, and four levels of a function of three of them with noise."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 8))
-    f = np.sin(X[:, 0]) + 0.5 * X[:, 1] + np.abs(X[:, 2]) + 0.3 * rng.normal(size=n)
-    return X, np.digitize(f, np.quantile(f, [0.25, 0.5, 0.75]))
-
-
-def objective(model: Any) -> float:
-    """The objective of a fitted model, at its hyperparameters."""
-    if isinstance(model, OrdinalGPClassifier):
-        return float(model.log_marginal_likelihood_value_)
-    return float(model.loo_log_probability())
-
-
-def seconds_of_fit(name: str, n: int, times: int) -> list[float]:
-    """Least processor time of some fits, and of a factorisation of 1,000."""
-    X, y = rows(n)
-    found = []
-    for _ in range(times):
-        start = time.process_time()
-        MODELS[name]().fit(X, y)
-        found.append(time.process_time() - start)
-    return [min(found), cholesky_seconds(1000)]
-
-
-def fitted(name: str, dataset: str, split: int, theta: list[float] | None) -> dict[str, Any]:
-    """Objective and test predictions of a fit, with given hyperparameters or those it finds."""
-    data = load_split(Cell(dataset, 5, split, ""))
-    model = MODELS[name]().fit(data.X_train, data.y_train)
-    end = objective(model)
-    own = np.concatenate([model.kernel_.theta, _likelihood(model).theta])
-    if theta is not None:
-        kernel = model.kernel_.clone_with_theta(np.array(theta[: model.kernel_.n_dims]))
-        likelihood = _likelihood(model).clone_with_theta(np.array(theta[model.kernel_.n_dims :]))
-        model = MODELS[name](kernel=kernel, likelihood=likelihood, optimizer=None, tol=1e-9)
-        model.fit(data.X_train, data.y_train)
-    probabilities = model.predict_proba(data.X_test)
-    return {
-        "end": end,
-        "theta": own.tolist(),
-        "value": objective(model),
-        "predictions": probabilities.tolist(),
-    }
-
-
-def _likelihood(model: Any) -> Any:
-    return model.likelihood_
-
-
-def work() -> None:
-    """Answer questions on standard input, a line of JSON each."""
-    warnings.simplefilter("ignore", ConvergenceWarning)
-    tasks = {"seconds": seconds_of_fit, "fitted": fitted}
-    for line in sys.stdin:
-        task, *arguments = json.loads(line)
-        print(json.dumps(tasks[task](*arguments)), flush=True)
 
 
 class Version:
@@ -110,7 +41,7 @@ class Version:
 
     def __init__(self, source: Path) -> None:
         environment = os.environ | ONE | {"PYTHONPATH": f"{source}{os.pathsep}{ROOT}"}
-        command = [sys.executable, "-m", "benchmarks.before", "--work"]
+        command = [sys.executable, "-m", "benchmarks.before_worker"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=ROOT
@@ -131,10 +62,11 @@ class Version:
 def compare_speed(old: Version, new: Version) -> None:
     """Print processor times of whole fits."""
     print("A whole fit, 8 inputs and 4 levels: milliseconds of the processor, old and new")
+    unit = np.inf
     for name, n, times in FITS:
         found = [[v.ask("seconds", name, n, times) for v in (old, new)] for _ in range(3)]
-        before, now = (min(pair[k][0] for pair in found) for k in (0, 1))
-        unit = min(seconds for pair in found for _, seconds in pair)
+        unit = min(unit, cholesky_seconds(1000))
+        before, now = (min(pair[k] for pair in found) for k in (0, 1))
         limit = {("ep", 100): SMALL_LIMIT, ("default", 5000): MANY_LIMIT}.get((name, n))
         text = "" if limit is None else f" (limit {limit:.2f})"
         cost = f"{now / unit:6.1f} dpotrf(1000)"
@@ -151,8 +83,10 @@ def compare_results(old: Version, new: Version, names: Iterable[str]) -> None:
         for dataset in DATASETS:
             values, predictions, gains = [], [], []
             for split in (1, 2, 3):
-                found = new.ask("fitted", name, dataset, split, None)
-                ask = "fitted", name, dataset, split, found["theta"]
+                data = load_split(Cell(dataset, 5, split, ""))
+                rows = [part.tolist() for part in (data.X_train, data.y_train, data.X_test)]
+                found = new.ask("fitted", name, rows, None)
+                ask = "fitted", name, rows, found["theta"]
                 here, there = new.ask(*ask), old.ask(*ask)
                 scale = max(1.0, abs(there["value"]))
                 values.append(abs(here["value"] - there["value"]) / scale)
@@ -179,7 +113,4 @@ def main(commit: str) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--work"]:
-        work()
-    else:
-        main(sys.argv[1] if len(sys.argv) > 1 else COMMIT)
+    main(sys.argv[1] if len(sys.argv) > 1 else COMMIT)

@@ -33,7 +33,7 @@ PARTS: dict[str, list[tuple[Any, str]]] = {
     "sweeps": [(ep, "_survey"), (ep, "_relax"), (ep, "_respond"), (ep, "update_in_turn")],
     "likelihood": [(OrdinalProbit, "log_expectation"), (OrdinalProbit, "theta_derivatives")],
     "gradient": [(search, "kernel_slope"), (objectives, "_ep_slopes")],
-    "search": [(search, "minimize")],
+    "search": [(search, "minimise"), (search, "evidence_curvature")],
 }
 OTHER = "checks and the rest"
 

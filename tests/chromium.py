@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SLOWEST = 120_000  # milliseconds that a page may take on a machine that does other things too
 # Without a screen, without the sandbox that root may not use, and without calls home.
 FLAGS = [
     "--no-sandbox",

@@ -142,7 +142,7 @@ def new_key():
     return os.urandom(16).hex()
 
 
-def wait_for(condition, seconds=60.0):
+def wait_for(condition, seconds=120.0):
     """Wait until a condition holds, and return its value."""
     until = time.monotonic() + seconds
     while True:

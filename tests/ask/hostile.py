@@ -16,7 +16,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.ask.common import ThreadServer, new_key
-from tests.chromium import chromium
+from tests.chromium import SLOWEST, chromium
 
 from ordinalgp.ask import Answer, Survey, levels_for
 from ordinalgp.ask.exports import answers_csv, ranking_csv
@@ -154,6 +154,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         context = browser.new_context()
         page = context.new_page()
+        page.set_default_timeout(SLOWEST)
         dialogs = []
         page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.ask.common import DRINKS, AsyncClient, Client, ServerProcess, new_key, write_items
 from tests.ask.judge import Judge
-from tests.chromium import chromium
+from tests.chromium import SLOWEST, chromium
 
 from ordinalgp.preference import read_store
 
@@ -40,6 +40,7 @@ def page_through(folder, kills, browser, seed=0):
     rng, problems = random.Random(seed), []
     with ServerProcess(path) as server:
         context = browser.new_context()
+        context.set_default_timeout(SLOWEST)
         page = context.new_page()
         judge = Judge(page, utility).open(server.address)
         n = 0
@@ -55,16 +56,16 @@ def page_through(folder, kills, browser, seed=0):
                 page.keyboard.press({1: "ArrowLeft", 0: "t", -1: "ArrowRight"}[outcome])
                 time.sleep(rng.uniform(0, 0.02) if moment == 1 else rng.uniform(0, 0.2))
                 server.kill()
-            page.wait_for_selector("#notice:not([hidden]):not(.good)", timeout=60_000)
+            page.wait_for_selector("#notice:not([hidden]):not(.good)")
             said = page.locator("#notice").text_content()
             if "does not answer" not in said:
                 problems.append(f"kill {kill}: the page said {said!r}")
             server.start()
-            page.wait_for_selector("#notice.good", timeout=60_000, state="attached")
+            page.wait_for_selector("#notice.good", state="attached")
             said = page.locator("#notice").text_content()
             if "Connected again" not in said:
                 problems.append(f"kill {kill}: the page said {said!r}")
-            page.wait_for_selector("#choices button:enabled", timeout=60_000)
+            page.wait_for_selector("#choices button:enabled")
             n += 1
             acknowledged = judge.kept()
             if len(acknowledged) != n:

@@ -145,7 +145,7 @@ def main():
     print(f"ranking, quantile 0.99: {1000 * np.quantile(figures.looks, 0.99):.1f} ms")
     print(f"{len(figures.revisions)} rankings; the last is of {max(figures.revisions)} answers")
     print(f"load of the machine after: {os.getloadavg()}")
-    sys.exit(bool(figures.problems) or known.sum() != len(figures.acknowledged))
+    sys.exit(int(bool(figures.problems) or known.sum() != len(figures.acknowledged)))
 
 
 if __name__ == "__main__":

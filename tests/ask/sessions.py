@@ -106,8 +106,11 @@ def main():
     """Print the figures."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=30)
-    seeds, began = range(1000, 1000 + parser.parse_args().seeds), time.process_time()
-    for n in (12, 24):
+    parser.add_argument("--items", type=int, nargs="+", default=[12, 24])
+    chosen = parser.parse_args()
+    seeds, began = range(1000, 1000 + chosen.seeds), time.process_time()
+    print(f"whole ranking: random / chosen {random_for_chosen(seeds):.2f} for the same error")
+    for n in chosen.items:
         needed = {}
         for strategy in ("auto", "random"):
             sessions = [play(n, seed, strategy) for seed in seeds]
@@ -122,7 +125,6 @@ def main():
                 f"right; told / true remaining {ratio.round(2)} (10, 50, 90 %)"
             )
         print(f"{n} items: random / chosen {np.median(needed['random'] / needed['auto']):.2f}")
-    print(f"whole ranking: random / chosen {random_for_chosen(seeds):.2f} for the same error")
     print(f"{time.process_time() - began:.0f} s of the processor")
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from tests.ask.hostile import check_items, check_page, check_service, items_of, tables
-from tests.chromium import chromium
+from tests.chromium import SLOWEST, chromium
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -33,6 +33,7 @@ def test_hostile_tables_are_shown_or_refused_in_words(part, content, tmp_path):
 def page():
     with chromium() as browser:
         opened = browser.new_page()
+        opened.set_default_timeout(SLOWEST)
         opened.on("dialog", lambda dialog: pytest.fail(f"a dialog opened: {dialog.message}"))
         yield opened
 

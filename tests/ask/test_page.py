@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.ask.common import DRINKS, ServerProcess, ThreadServer, wait_for, write_items
 from tests.ask.judge import Judge
-from tests.chromium import CONTRAST, chromium
+from tests.chromium import CONTRAST, SLOWEST, chromium
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -34,6 +34,7 @@ def new_page(browser):
 
     def make(**options):
         context = browser.new_context(**({"viewport": {"width": 1366, "height": 800}} | options))
+        context.set_default_timeout(SLOWEST)
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))

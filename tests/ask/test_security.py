@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from tests.ask.common import Client, ThreadServer, new_key, write_items
-from tests.chromium import chromium
+from tests.chromium import SLOWEST, chromium
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -395,6 +395,7 @@ def browser():
 @pytest.fixture
 def page(browser):
     context = browser.new_context()
+    context.set_default_timeout(SLOWEST)
     opened = context.new_page()
     opened.dialogs = []
     opened.on("dialog", lambda dialog: (opened.dialogs.append(dialog.message), dialog.dismiss()))

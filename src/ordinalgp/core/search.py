@@ -52,6 +52,9 @@ _FAILURES = (np.linalg.LinAlgError, FloatingPointError, OverflowError)
 # by 1e-5 leave it off by 1e-10, but its slopes by 1e-5. The final inference uses the user's
 # tolerance, and so does the bound, which is not stationary.
 FINEST = 1e-5
+# Hyperparameters of a kernel up to which curvatures are asked for on the way, too: with a length
+# scale for each of eight columns they cost more than they save.
+_FEW_OF_KERNEL = 4
 # Where the curvature is well known at the start, the promise of the next step can be believed.
 _STEPS_BY_METRIC, _GAIN_BY_METRIC = 100, 1e-9
 # Nats per observation by which Laplace's evidence may exceed EP's at its maximum. Above, the
@@ -114,6 +117,11 @@ class Trainable(ABC):
     def relaxed(self, precision: float = FINEST) -> Self:
         """Return the task with slopes that are right to a precision: by default its own."""
         return self
+
+    @property
+    def tells_curvature_often(self) -> bool:
+        """Whether curvatures cost less than they save also on the way of a search."""
+        return n_free(self.kernel) <= _FEW_OF_KERNEL
 
     @property
     def log_prior(self) -> float:
@@ -414,11 +422,12 @@ def _run(ascent: _Ascent, theta: FloatArray, bounds: FloatArray, limits: Limits)
     """One search, by the curvatures at its start or, where these are unknown, without."""
     first = ascent.precisely(theta, FIRST_PRECISION)
     told = limits.curvature
-    ask: Curvature = ascent.curvature if told is None else lambda: None
-    own = ask()
+    own = ascent.curvature() if told is None else None
     known = told if own is None else definite(own)
     if known is None:
         return _lbfgs(ascent, theta, first, bounds, limits)
+    often = told is None and ascent.task.tells_curvature_often
+    ask: Curvature = ascent.curvature if often else lambda: None
     ends: Any = {"steps": limits.steps, "gain": limits.gain}
     found = minimise(ascent.precisely, theta, first, known, ask, bounds, **ends)
     ascent.end_curvature = found.curvature

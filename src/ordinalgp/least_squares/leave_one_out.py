@@ -133,6 +133,11 @@ class LeastSquaresTask(ExactTask):
         var = np.maximum(A.apply((1.0 - q) / T) / kept, 0.0)
         return LeaveOneOut(Moments(mean, var), R, w, T, share, kept)
 
+    @property
+    def tells_curvature_often(self) -> bool:
+        """Curvatures take a factorisation per hyperparameter, too many but for the start."""
+        return False
+
     def step(self, start: Any = None, workspace: Workspace | None = None) -> Step:
         """Sum of log leave-one-out probabilities, eq. (11), with its gradient by the adjoint."""
         K = self._kernel(workspace)

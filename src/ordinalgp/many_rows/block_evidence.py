@@ -36,6 +36,11 @@ class Patch:
     n_halo: int
     """inputs of the halo"""
 
+    @property
+    def n_rows(self) -> float:
+        """Number of rows of the block, copies counted."""
+        return float(self.rows.counts.sum() - self.rows.first(self.n_halo).counts.sum())
+
     def step(self, like: Any, starts: Any, workspace: Workspace | None) -> Step:
         """Log evidence of the block given the halo, and its gradient."""
         known, known_of_halo = starts or (None, None)
@@ -65,6 +70,11 @@ class BlockEvidence(Trainable):
         """The hyperparameters and limits of another task, or of a file."""
         names = "kernel", "likelihood", "objective", "max_sweeps", "tol", "hyperprior"
         return cls(X=np.empty((0, 0)), **{name: getattr(task, name) for name in names}, **more)
+
+    @property
+    def n_rows(self) -> float:
+        """Number of rows that the sum stands for, copies counted."""
+        return self.scale * sum(patch.n_rows for patch in self.patches)
 
     def relaxed(self, precision: float = FINEST) -> Self:
         """Return the task with slopes that are right to a precision."""

@@ -22,6 +22,7 @@ from ordinalgp.many_rows.blocks import coordinates, feature_weights
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.induced_evidence import InducedTask
 from ordinalgp.many_rows.inducing import greedy_points
+from ordinalgp.many_rows.learned import Learned
 from ordinalgp.many_rows.neighbour_stages import NeighbourStages
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.stages import Stages, on_own_rows
@@ -66,14 +67,16 @@ class Contest:
         same = self.points.options.kernel is not None
         if same and self._explained(first, rows, rng):
             return points
-        start = first if same else self._searched(self.neighbours.starting_task(rows.rows, rng))
-        places = self._places(start, rows, rng)
-        task = self._climbed(start, [self._local(start, rows, place.kept) for place in places])
+        start = stage if same else self._searched(self.neighbours.starting_task(rows.rows, rng))
+        places = self._places(start.task, rows, rng)
+        near_places = [self._local(start.task, rows, place.kept) for place in places]
+        climbed = self._climbed(start, near_places)
         held = np.concatenate([place.held for place in places])
-        scores = self._score_of_points(first, rows, held, rng), self._score(task, rows, places)
+        of_points = self._score_of_points(first, rows, held, rng)
+        scores = of_points, self._score(climbed.task, rows, places)
         near = scores[1] < scores[0] - limits.choice_margin
         self._report(scores, len(held), near, time.perf_counter() - began)
-        return replace(self.neighbours, theta=task.theta) if near else points
+        return replace(self.neighbours, first=climbed) if near else points
 
     def _rows(self) -> ArrayRows:
         """All rows that have weight."""
@@ -92,13 +95,13 @@ class Contest:
 
     # ------------------------------------------------------------------------ neighbours
 
-    def _searched(self, start: Task) -> Task:
+    def _searched(self, start: Task) -> Learned:
         """A subset's task after a short search."""
         search, steps = self.neighbours.options.search, self.points.settings.subset_steps
         if search.optimizer is None:
-            return start
+            return Learned(start, None, float(start.counts.sum()))
         task, found = search.search_evidence(start, [start.theta], Limits(steps))
-        return task.at(found.theta)
+        return Learned.of(task, found, float(start.counts.sum()))
 
     def _places(self, task: Task, rows: ArrayRows, rng: Any) -> list[Place]:
         """Places of which no row is held out twice."""
@@ -121,15 +124,16 @@ class Contest:
         merged = merge_rows(part.X, part.codes, part.counts, task.kernel)
         return LocalRows(merged.X, merged.latent, merged.codes, merged.counts)
 
-    def _climbed(self, task: Task, local: list[LocalRows]) -> BlockEvidence:
+    def _climbed(self, start: Learned, local: list[LocalRows]) -> Learned:
         """The hyperparameters after a short climb of the evidence at the places."""
         search, limits = self.neighbours.options.search, self.points.settings
         patches = tuple(Patch(rows, 0) for rows in local)
-        evidence = BlockEvidence.like(task, patches=patches, n_jobs=search.n_jobs)
+        evidence = BlockEvidence.like(start.task, patches=patches, n_jobs=search.n_jobs)
         if search.optimizer is None:
-            return evidence
-        found = search.search(evidence, [evidence.theta], Limits(limits.trial_steps))
-        return evidence.at(found.theta)
+            return replace(start, task=evidence)
+        ends = start.limits(limits.trial_steps, limits.refine_gain, evidence.n_rows)
+        found = search.search(evidence, [evidence.theta], ends)
+        return Learned.of(evidence, found, evidence.n_rows)
 
     def _score(self, task: BlockEvidence, rows: ArrayRows, places: list[Place]) -> float:
         """Log score of the rows held out, each predicted from the rows around its place."""

@@ -22,6 +22,7 @@ from ordinalgp.many_rows.blocked_rows import BlockedRows
 from ordinalgp.many_rows.blocks import feature_weights
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk
 from ordinalgp.many_rows.dask_rows import DaskRows
+from ordinalgp.many_rows.learned import Learned
 from ordinalgp.many_rows.neighbour_model import NeighbourGP, learned_noise
 from ordinalgp.many_rows.settings import ManyRowsSettings
 from ordinalgp.many_rows.site_store import SiteStore, fingerprint_of
@@ -49,9 +50,9 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class _Climbed:
-    """End of a search: its task there, the objective, and its path."""
+    """End of a search: what it learned, the objective, and its path."""
 
-    task: BlockEvidence
+    learned: Learned
     value: float
     path: FloatArray
 
@@ -69,8 +70,8 @@ class NeighbourStages:
     checkpoint: Any
     params: dict[str, Any]
     """parameters that a checkpoint must agree with"""
-    theta: FloatArray | None = None
-    """hyperparameters of a short fit, from which the search begins"""
+    first: Learned | None = None
+    """result of a short fit, from which the search begins"""
 
     def fit(self) -> NeighbourGP:
         """Run all stages."""
@@ -117,22 +118,25 @@ class NeighbourStages:
         limits, options = self.settings, self.options
         if options.search.optimizer is None:
             return Found(start, feature_weights(start.kernel, start.X), np.empty(0))
-        tasks = self.on_subset(start) if self.theta is None else [start.at(self.theta)]
-        rows = self._cut(merged, feature_weights(tasks[0].kernel, start.X))
+        if self.first is None:
+            known = self.on_subset(start)
+        else:
+            known = [replace(self.first, task=start.at(self.first.task.theta))]
+        rows = self._cut(merged, feature_weights(known[0].task.kernel, start.X))
         few = on_blocks(start, rows, limits.halo_rows, limits.block_search_rows).patches
-        jobs = options.search.n_jobs
-        trials = [BlockEvidence.like(each, patches=few, n_jobs=jobs) for each in tasks]
+        same: dict[str, Any] = {"patches": few, "n_jobs": options.search.n_jobs}
+        trials = [replace(each, task=BlockEvidence.like(each.task, **same)) for each in known]
         if len(trials) > 1:
             climbed = [self._climbed(each, limits.trial_steps) for each in trials]
-            trials = [max(climbed, key=lambda each: each.value).task]
-        task = self._climbed(trials[0], limits.block_search_steps).task
-        weights = feature_weights(task.kernel, start.X)
-        rows = self._cut(merged, weights)
-        many = on_blocks(task, rows, limits.halo_rows, limits.refine_rows, jobs)
-        last = self._climbed(many, limits.refine_steps)
-        return Found(last.task, weights, last.path)
+            trials = [max(climbed, key=lambda each: each.value).learned]
+        best = self._climbed(trials[0], limits.block_search_steps).learned
+        weights = feature_weights(best.task.kernel, start.X)
+        rows, jobs = self._cut(merged, weights), options.search.n_jobs
+        many = on_blocks(best.task, rows, limits.halo_rows, limits.refine_rows, jobs)
+        last = self._climbed(replace(best, task=many), limits.refine_steps)
+        return Found(last.learned.task, weights, last.path)
 
-    def on_subset(self, start: Task) -> list[Task]:
+    def on_subset(self, start: Task) -> list[Learned]:
         """The subset's task at its best hyperparameters, from two starts or more."""
         search, steps = self.options.search, self.options.steps
         starts = search.starts(start, default=False, towards=self.options.towards)
@@ -140,12 +144,15 @@ class NeighbourStages:
             starts.append(_rougher(start, starts[0]))
         steps = min(steps, self.settings.subset_steps)
         found = (search.search_evidence(start, [theta], Limits(steps)) for theta in starts)
-        return [task.at(result.theta) for task, result in found]
+        n_rows = float(start.counts.sum())
+        return [Learned.of(task, result, n_rows) for task, result in found]
 
-    def _climbed(self, task: BlockEvidence, steps: int) -> "_Climbed":
-        steps = min(steps, self.options.steps)
-        found = self.options.search.search(task, [task.theta], Limits(steps))
-        return _Climbed(task.at(found.theta), found.value, found.path)
+    def _climbed(self, start: Learned, steps: int) -> "_Climbed":
+        """Climb the evidence of a start's task, with the curvatures of fewer rows."""
+        task, steps = start.task, min(steps, self.options.steps)
+        ends = start.limits(steps, self.settings.refine_gain, task.n_rows)
+        found = self.options.search.search(task, [task.theta], ends)
+        return _Climbed(Learned.of(task, found, task.n_rows), found.value, found.path)
 
     # ------------------------------------------------------------------------ sites
 

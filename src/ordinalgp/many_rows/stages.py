@@ -20,11 +20,11 @@ from ordinalgp.core.ep import cavities, lacks_cavity
 from ordinalgp.core.likelihoods import Thresholds
 from ordinalgp.core.problem import Start
 from ordinalgp.core.quasi_newton import FIRST_PRECISION
-from ordinalgp.core.search import Limits, Task
 from ordinalgp.many_rows.chunks import ArrayRows, Chunk, FactoryRows, scan
 from ordinalgp.many_rows.dask_rows import DaskRows, DaskSweeps, blocks_of, is_dask
 from ordinalgp.many_rows.induced_evidence import InducedEvidence, InducedTask
 from ordinalgp.many_rows.inducing import InducedPosterior, greedy_points
+from ordinalgp.many_rows.learned import Learned
 from ordinalgp.many_rows.model import InducedGP
 from ordinalgp.many_rows.passes import LocalSweeps, PassRunner, Sweeps, as_read_again
 from ordinalgp.many_rows.settings import ManyRowsSettings
@@ -62,15 +62,6 @@ def remote_rows(
 
 
 @dataclass(frozen=True, eq=False)
-class FirstStage:
-    """The task of a subset at its best hyperparameters."""
-
-    task: Task
-    curvature: FloatArray | None
-    """minus the second derivatives there, nearly, if the search kept any"""
-
-
-@dataclass(frozen=True, eq=False)
 class Stages:
     """A fit with inducing points."""
 
@@ -87,7 +78,7 @@ class Stages:
     checkpoint: Any
     params: dict[str, Any]
     """parameters that a checkpoint must agree with"""
-    first: "FirstStage | None" = None
+    first: Learned | None = None
     """the result of stage 1, if it is known"""
 
     def fit(self) -> InducedGP:
@@ -179,24 +170,20 @@ class Stages:
         task = InducedTask.like(exact, self._chosen(exact, places)).on(sample)
         if search.optimizer is None:
             return task, None
-        found = search.search(task, [task.theta], self._refinement(first, sample))
+        rows = float(sample.counts.sum())
+        ends = first.limits(limits.refine_steps, limits.refine_gain, rows)
+        found = search.search(task, [task.theta], ends)
         task = task.at(found.theta)
         task = replace(task, Z=self._chosen(task, places))
         # Laplace begins with weights of the points, which are others now.
         return task, found.start if task.smoothing == "cavity" else None
 
-    def _refinement(self, first: "FirstStage", sample: Chunk) -> Limits:
-        """Limits of the search on the sample; its curvatures are those of the subset, grown."""
-        share = float(np.sum(sample.counts) / np.sum(first.task.counts))
-        known = None if first.curvature is None else share * first.curvature
-        return Limits(self.settings.refine_steps, self.settings.refine_gain, known)
-
-    def on_subset(self, subset: Chunk) -> "FirstStage":
+    def on_subset(self, subset: Chunk) -> Learned:
         """Stage 1: the task of a subset at its best hyperparameters."""
         rows = subset.X, subset.codes, subset.counts
         start, _ = self.options.starting_task(*rows, self.n_levels)
         exact, found = self.options.search_task(start)
-        return FirstStage(exact.at(found.theta), found.curvature)
+        return Learned.of(exact, found, float(subset.counts.sum()))
 
     def _candidates(self, pool: ArrayRows, rng: Any) -> FloatArray:
         """Inputs among which inducing points are chosen, or the points themselves if given."""
