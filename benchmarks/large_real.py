@@ -1,10 +1,16 @@
-"""Real data with thousands of rows: inducing points beside boosted trees and a linear model.
+"""Real data with thousands of rows: our models beside boosted trees and a linear model.
 
 ``python -m benchmarks.large_real`` fits every data set, split and model, and appends each result
 to a file as soon as it is there; stop it at any time, the same command goes on. ``--table`` prints
-what is there. ``--stages`` and ``--points`` measure instead which stages of the fit and which
-choice of inducing points earn their time (all with normal scores), ``--rough`` more points and a
-kernel of rougher functions.
+what is there, ``--summary`` our models beside the best of three kinds of trees. ``--points`` and
+``--stages`` measure instead which choice of inducing points and which stages of their fit earn
+their time (all with normal scores), ``--rough`` more points and a kernel of rougher functions,
+``--slow`` models that take several times longer. ``--smooth`` has inducing points with a Gaussian
+kernel, and the linear model.
+
+"ours" is ``OrdinalGPClassifier()``, which chooses its approximation. "ours, chosen inputs" is the
+one of its two fits, to standardised inputs and to normal scores, with the better leave-one-out
+log score of the training rows.
 
 A split trains on 80 % of the rows and tests on the others. Metric targets are cut at their
 quintiles; diamonds have their eight clarity grades, with cut and colour as the ranks they are.
@@ -30,7 +36,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
-from ordinalgp import OrdinalGPClassifier, metrics
+from ordinalgp import OrdinalGPClassifier, SequentialOrdinalGP, StackedOrdinalGP, metrics
 from ordinalgp.decisions import decide
 from ordinalgp.many_rows.likelihood_step import LikelihoodStep, likelihood_step
 from ordinalgp.many_rows.settings import ManyRowsSettings
@@ -64,7 +70,19 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 def ours(d: int, *, nu: float | None = None, **options: Any) -> Any:
     start = {"length_scale": np.full(d, np.sqrt(d)), "length_scale_bounds": (1e-2, 1e4)}
     kernel = RBF(**start) if nu is None else Matern(**start, nu=nu)
-    return OrdinalGPClassifier(kernel, random_state=0, **options)
+    return OrdinalGPClassifier(kernel, random_state=0, approximation="inducing", **options)
+
+
+def lightgbm() -> Any:
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(random_state=0, n_jobs=1, verbose=-1)
+
+
+def catboost() -> Any:
+    from catboost import CatBoostClassifier
+
+    return CatBoostClassifier(random_seed=0, thread_count=1, verbose=0, allow_writing_files=False)
 
 
 def scores(rows: int) -> Any:
@@ -80,8 +98,22 @@ def linear(n: int, d: int) -> Any:
 
 
 Builder = Callable[[int, int], Any]
-MODELS: dict[str, Builder] = {
-    "trees": lambda n, d: HistGradientBoostingClassifier(random_state=0),
+TREES: dict[str, Builder] = {
+    "scikit-learn": lambda n, d: HistGradientBoostingClassifier(random_state=0),
+    "LightGBM": lambda n, d: lightgbm(),
+    "CatBoost": lambda n, d: catboost(),
+}
+OURS: dict[str, Builder] = {
+    "ours": lambda n, d: make_pipeline(StandardScaler(), OrdinalGPClassifier()),
+    "ours, normal scores": lambda n, d: make_pipeline(scores(n), OrdinalGPClassifier()),
+}
+SLOW: dict[str, Builder] = {
+    "sequential": lambda n, d: make_pipeline(StandardScaler(), SequentialOrdinalGP()),
+    "sequential, normal scores": lambda n, d: make_pipeline(scores(n), SequentialOrdinalGP()),
+    "stacked": lambda n, d: StackedOrdinalGP(),
+}
+SMOOTH: dict[str, Builder] = {
+    "trees": TREES["scikit-learn"],
     "linear": linear,
     "linear, normal scores": lambda n, d: make_pipeline(scores(n), *linear(n, d)),
     "gp": lambda n, d: make_pipeline(StandardScaler(), ours(d)),
@@ -91,6 +123,7 @@ ROUGH: dict[str, Builder] = {
     "gp 1024, normal scores": lambda n, d: make_pipeline(scores(n), ours(d, inducing=1024)),
     "gp Matern 3/2, normal scores": lambda n, d: make_pipeline(scores(n), ours(d, nu=1.5)),
 }
+MODELS = TREES | OURS | SLOW | SMOOTH | ROUGH
 POINTS = [f"{kind} {m}" for m in (64, 256) for kind in ("greedy", "k-means", "random")]
 STAGES = ["subset alone", "no refinement", "fixed thresholds", "no common scale"]
 
@@ -136,8 +169,8 @@ def compute(cell: Cell) -> dict[str, Any]:
     )
     levels = np.arange(y.max() + 1)
     X_train, X_test = X[train], X[test]
-    if cell.model in MODELS | ROUGH:
-        model, patch = (MODELS | ROUGH)[cell.model](len(train), X.shape[1]), without("")
+    if cell.model in MODELS:
+        model, patch = MODELS[cell.model](len(train), X.shape[1]), without("")
     else:
         transform = scores(len(train)).fit(X_train)
         X_train, X_test = transform.transform(X_train), transform.transform(X_test)
@@ -153,8 +186,9 @@ def compute(cell: Cell) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         begin = time.process_time()
         model.fit(X_train, y[train])
-        seconds = time.process_time() - begin
+        fitted = time.process_time()
         proba = model.predict_proba(X_test)
+        done = time.process_time()
     mode, median = (levels[decide(proba, rule)] for rule in ("mode", "median"))
     last = model[-1] if hasattr(model, "steps") else model
     points = getattr(last, "inducing_points_", None)
@@ -163,13 +197,62 @@ def compute(cell: Cell) -> dict[str, Any]:
         "zero_one": metrics.zero_one_error(y[test], mode, categories=levels),
         "absolute": metrics.mean_absolute_error(y[test], median, categories=levels),
         "log_score": metrics.log_score(y[test], proba, categories=levels),
-        "fit_seconds": round(seconds, 3),
+        "fit_seconds": round(fitted - begin, 3),
+        "predict_seconds": round(done - fitted, 3),
+        "approximation": getattr(last, "approximation_", None),
+        "left_out": left_out_score(last, y[train]),
         "points": None if points is None else len(points),
         "passes": None if points is None else int(last.n_iter_),
         "noise": None if points is None else float(last.noise_),
         "kernel": None if points is None else str(last.kernel_),
         "evidence": None if points is None else float(last.log_marginal_likelihood_value_),
     }
+
+
+def left_out_score(model: Any, y: np.ndarray) -> float | None:
+    """Leave-one-out log score of the training rows, if a model knows it."""
+    if not hasattr(model, "loo_category_proba") or len(y) > 50_000:
+        return None
+    return float(metrics.log_score(y, model.loo_category_proba()))
+
+
+def with_chosen(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records, and those of the inputs that predict left-out training rows better."""
+    by_name = {(r["dataset"], r["split"], r["model"]): r for r in records if "error" not in r}
+    found = []
+    for dataset, split, model in list(by_name):
+        fits = [by_name.get((dataset, split, model + more)) for more in ("", ", normal scores")]
+        if model not in ("ours", "sequential") or None in fits:
+            continue
+        best = min(fits, key=lambda record: record["left_out"])
+        seconds = sum(record["fit_seconds"] for record in fits)
+        found.append({**best, "model": f"{model}, chosen inputs", "fit_seconds": seconds})
+    return records + found
+
+
+def print_summary(records: list[dict[str, Any]]) -> None:
+    """Markdown: log score and absolute error beside the best trees, over the splits of all."""
+    rows = {(r["dataset"], r["model"], r["split"]): r for r in records if "error" not in r}
+    print(
+        "| data | model | splits | log score | best trees | absolute | best trees | fit s | trees |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for dataset in FILES:
+        for model in sorted({m for d, m, _ in rows if d == dataset} - set(SMOOTH | ROUGH | TREES)):
+            names = (model, *TREES)
+            splits = [k for k in range(1, 100) if all((dataset, m, k) in rows for m in names)]
+            if not splits:
+                continue
+
+            def mean(name: str, measure: str, at: Any = (dataset, splits)) -> float:
+                return float(np.mean([rows[at[0], name, k][measure] for k in at[1]]))
+
+            cells = [dataset, model, str(len(splits))]
+            for measure in ("log_score", "absolute"):
+                best = min(TREES, key=lambda name: mean(name, measure))
+                cells += [f"{mean(model, measure):.4f}", f"{mean(best, measure):.4f} ({best})"]
+            seconds = " / ".join(f"{mean(name, 'fit_seconds'):.1f}" for name in TREES)
+            print(f"| {' | '.join(cells)} | {mean(model, 'fit_seconds'):.0f} | {seconds} |")
 
 
 def print_table(records: list[dict[str, Any]]) -> None:
@@ -198,25 +281,28 @@ def main() -> None:
     parser.add_argument("--sets", nargs="*", choices=FILES, default=list(FILES))
     parser.add_argument("--models", nargs="*", default=None)
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--stages", action="store_true")
-    parser.add_argument("--points", action="store_true")
-    parser.add_argument("--rough", action="store_true")
+    kinds = {"slow": SLOW, "smooth": SMOOTH, "rough": ROUGH, "points": POINTS, "stages": STAGES}
+    for kind in kinds:
+        parser.add_argument(f"--{kind}", action="store_true")
     parser.add_argument("--table", action="store_true", help="compute nothing")
+    parser.add_argument("--summary", action="store_true", help="compute nothing")
     options = parser.parse_args()
-    models = options.models or list(MODELS)
-    models = POINTS if options.points else STAGES if options.stages else models
-    models = list(ROUGH) if options.rough else models
+    models = options.models or [
+        name for kind, names in kinds.items() if getattr(options, kind) for name in names
+    ]
     cells = [
         Cell(name, 0 if name == "diamonds" else 5, split, model)
         for split in range(1, options.splits + 1)
         for name in options.sets
-        for model in models
+        for model in models or (TREES | OURS)
     ]
-    if options.table:
+    if options.summary:
+        print_summary(with_chosen(list(by_cell(read_records(RESULTS)).values())))
+    elif options.table:
         found = by_cell(read_records(RESULTS))
         print_table([found[cell] for cell in sorted(cells) if cell in found])
-        return
-    print_table(run(cells, compute, RESULTS))
+    else:
+        print_table(run(cells, compute, RESULTS))
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, Matern
 
 from ordinalgp import OrdinalGPClassifier
+from ordinalgp.many_rows import block_sites
 from ordinalgp.many_rows import dask_rows as _dask
 from ordinalgp.many_rows.settings import ManyRowsSettings
 
@@ -143,6 +144,61 @@ def test_a_worker_that_dies_changes_nothing(client, serial, tmp_path, monkeypatc
     there = model().fit(da.concatenate(parts), da.from_array(Y, chunks=BLOCK))
     assert int(died.read_text()) in before
     assert_same(there, serial)
+
+
+# ------------------------------------------------------------------------ neighbours
+
+
+FEW = slice(0, 600)  # rows for models that predict from neighbours
+
+
+def near(**options):
+    kernel = Matern([1.5, 1.5, 10.0], nu=0.5)
+    made = OrdinalGPClassifier(kernel, approximation="neighbours", neighbours=30, **options)
+    made.many_rows_settings = ManyRowsSettings(
+        subset_rows=100, block_rows=60, halo_rows=30, block_search_rows=120, refine_rows=180
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def serial_near():
+    return near().fit(X[FEW], Y[FEW])
+
+
+def assert_same_neighbours(there, serial):
+    assert_allclose(there.evidence_path_, serial.evidence_path_, rtol=1e-10)
+    assert_allclose(there.category_proba(X[:200]), serial.category_proba(X[:200]), atol=1e-10)
+    assert_allclose(there.loo_proba(), serial.loo_proba(), atol=1e-10)
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize("backend", ["dask", "loky"])
+def test_blocks_through_joblib_give_the_serial_answer(backend, serial_near):
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        there = near(n_jobs=2).fit(X[FEW], Y[FEW])
+    assert_same_neighbours(there, serial_near)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of Unix")
+def test_a_worker_that_dies_in_a_block_changes_nothing(client, serial_near, tmp_path, monkeypatch):
+    armed, died = tmp_path / "armed", tmp_path / "died"
+    infer = block_sites.infer_block
+
+    def fatal(*given):  # one process that works while this is armed ends at once
+        try:
+            armed.unlink()
+        except FileNotFoundError:
+            return infer(*given)
+        died.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(block_sites, "infer_block", fatal)
+    armed.touch()
+    before = {worker["pid"] for worker in client.run(lambda: {"pid": os.getpid()}).values()}
+    there = near().fit(*blocks(X[FEW], Y[FEW]))
+    assert int(died.read_text()) in before
+    assert_same_neighbours(there, serial_near)
 
 
 def test_labels_and_shapes_of_blocks_are_checked():

@@ -242,7 +242,8 @@ def test_chunks_and_memory_maps_give_the_same(tmp_path):
 
 def test_an_interrupted_fit_resumes(tmp_path, monkeypatch):
     x, y = make_data(400, seed=6)
-    settings = replace(SETTINGS, block_rows=4, halo_rows=4)
+    short = {"subset_steps": 3, "trial_steps": 1, "block_search_steps": 2, "refine_steps": 1}
+    settings = replace(SETTINGS, block_rows=4, halo_rows=4, **short)
     whole = model(settings).fit(x, y)
     from ordinalgp.many_rows import block_sites
 

@@ -97,7 +97,7 @@ class Contest:
 
     def _searched(self, start: Task) -> Learned:
         """A subset's task after a short search."""
-        search, steps = self.neighbours.options.search, self.points.settings.subset_steps
+        search, steps = self.neighbours.options.search, self.points.settings.choice_steps
         if search.optimizer is None:
             return Learned(start, None, float(start.counts.sum()))
         task, found = search.search_evidence(start, [start.theta], Limits(steps))

@@ -65,6 +65,8 @@ class ManyRowsSettings:
     """rows of the blocks on which ``refine_steps`` follow"""
     choice_places: int = 8
     """around which rows are held out to choose between neighbours and inducing points"""
+    choice_steps: int = 20
+    """of the search on a subset that a choice begins with"""
     choice_rows: int = 4096
     """rows from which inducing points predict these"""
     choice_points: int = 256

@@ -97,9 +97,9 @@ class StackedOrdinalGP(OrdinalClassifier):
     Up to 600 different rows every model is fitted on all rows. Above, all are fitted on 450 rows
     first, and only those with a weight of at least 0.02 there are fitted on all rows, with short
     searches that begin at the hyperparameters of the subset. Above 2,000 rows a subset of 2,000
-    takes the place of all rows. Then models with ``inducing="auto"`` are fitted on all rows as
-    well, and kept if they predict rows outside the subset better. ``verbose=1`` prints what was
-    chosen.
+    takes the place of all rows. Then models that are not asked to be exact are fitted on all rows
+    as well, with inducing points or neighbours, and kept if they predict rows outside the subset
+    better. ``verbose=1`` prints what was chosen.
 
     A model that raises, or whose probabilities are not finite, has no weight and causes a warning.
     ``sample_weight`` counts copies for every model and for the weights.

@@ -5,7 +5,8 @@
    to no weight are dropped. The others are fitted on all rows; their searches begin at the
    subset's hyperparameters and take few steps.
 3. Above ``exact_rows``, a subset of that many rows takes the place of all rows. Then models that
-   can use inducing points are fitted on all rows as well; sequential ones up to ``kept_rows``. Of
+   can use inducing points or neighbours are fitted on all rows as well; sequential ones up to
+   ``kept_rows``. Of
    both versions the one that predicts the other rows better is kept, and these rows choose the
    weights.
 
@@ -28,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ordinalgp._typing import FloatArray, IntArray
 from ordinalgp.gp import OrdinalGPClassifier
+from ordinalgp.many_rows.approximations import asked
 from ordinalgp.models.exact import WarmStart
 from ordinalgp.runtime.progress import Progress, Report, listening, silent
 from ordinalgp.runtime.warning import warn_user
@@ -215,8 +217,10 @@ class Training:
     def _can_take(self, model: Any, n_rows: int) -> bool:
         """Whether a model can be fitted on so many rows, and leave each of them out."""
         known = n_rows <= self.settings.kept_rows or not isinstance(model, SequentialOrdinalGP)
-        points = getattr(model, "inducing", None)
-        return known and isinstance(points, str) and points == "auto"
+        if not isinstance(model, _SEARCHED):
+            return False
+        words = asked(model.approximation, model.inducing, model.neighbours)
+        return known and "exact" not in words
 
     def _better(
         self, small: list[Candidate], large: list[Candidate], judge: Rows, judges: IntArray
