@@ -132,7 +132,7 @@ def test_wins_are_wilcoxons_and_hours_are_powers():
     times = {1000: 2.0, 2000: 16.0}  # a cube
     grown = [record(n, "ep", split=1, dataset="bank8fm", fit_seconds=t) for n, t in times.items()]
     (row,) = isbor.not_run_table(grown).rows
-    assert [entry.text for entry in row][:5] == ["bank8fm", "GPOR", "8,000", "3.0", "0.3"]
+    assert [entry.text for entry in row][:5] == ["bank8fm", "GPOR", "8,000", "3.0", "0.28"]
     done = record(8000, "ep", split=1, dataset="bank8fm", fit_seconds=1.0)
     assert isbor.not_run_table([*grown, done]) is None
 
@@ -149,6 +149,17 @@ def test_the_search_of_a_machine_does_not_grow():
     assert set(rows) == set(SIZES)
     assert rows["census_house16h"] == "3.0"
     assert hours["census_house16h"] == pytest.approx((996 + 4 * 11.292**3) / 3600, abs=0.05)
+
+
+def test_machines_with_limited_functions_grow_with_the_rows():
+    one = record(8000, "svor", dataset="bank8fm", fit_seconds=40.0, final_seconds=4.0)
+    rows = {row[0].text: [e.text for e in row] for row in isbor.not_run_table([one]).rows}
+    assert "bank8fm" not in rows
+    assert rows["census_house16h"][3:5] == ["1.0", f"{(36 + 4 * 22584 / 8000) / 3600:.2g}"]
+    fast = {1000: 0.01, 2000: 1.0}  # a power of 6.6
+    grown = [record(n, "ep", dataset="bank8fm", fit_seconds=t) for n, t in fast.items()]
+    (row,) = isbor.not_run_table(grown).rows
+    assert [e.text for e in row][3:5] == ["3.0", f"{64 / 3600:.2g}"]
 
 
 def test_a_node_that_is_refused_is_not_chosen():
