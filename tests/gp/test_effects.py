@@ -16,6 +16,7 @@ from ordinalgp.core.likelihoods import OrdinalProbit
 from ordinalgp.datasets import make_additive_ranks
 from ordinalgp.kernels import Additive, ARDLinear, PerColumn
 from ordinalgp.kernels.feature_share import FeatureShare, feature_shares
+from ordinalgp.models.exact import probabilities_along
 
 
 @pytest.fixture(scope="module")
@@ -308,3 +309,11 @@ def test_draws_are_joint_and_follow_their_seed(rows):
     assert_allclose(model.sample_proba(near, 50, random_state=3)[:, 0], one)
     with pytest.raises(ValueError, match="n_samples"):
         model.sample_proba(near, 0)
+
+
+@pytest.mark.parametrize("values", [[0.0, 3e-310, 5e-324], [1e-300, 2e-300, 0.0], [0.7, 0.7, 0.7]])
+def test_probabilities_along_a_tiny_range(values):
+    """Steps divided by a subnormal range are infinite."""
+    likelihood, f = OrdinalProbit.from_thresholds([0.3], 0.5), np.array(values)
+    truth = likelihood.probabilities(f, np.zeros(3))
+    assert_allclose(probabilities_along(likelihood, f), truth, rtol=1e-12)

@@ -492,7 +492,7 @@ def probabilities_along(likelihood: Any, f: FloatArray) -> FloatArray:
         return found.reshape(*f.shape, -1)
     points = np.linspace(low, low + span, steps + 1)
     table = np.asarray(likelihood.probabilities(points, np.zeros(len(points))))
-    place = (f - low) * (steps / (span or 1.0))
+    place = (f - low) / (span or 1.0) * steps  # in this order also where the span is subnormal
     before = np.minimum(place.astype(np.intp), steps - 1)
     share = (place - before)[..., None]
     return (1 - share) * table[before] + share * table[before + 1]
