@@ -1,4 +1,4 @@
-"""What each part of the default mixture is worth, on tasks that no reported table has.
+"""Worth of each part of the default mixture, on tasks that no reported table has.
 
 ``python -m benchmarks.mixture noisy`` fits the default models to the tasks of
 ``benchmarks.other_tasks`` and mixes them in other ways: without one of the models, with other

@@ -66,7 +66,7 @@ class Cell:
 
     @property
     def cause(self) -> str:
-        """Why it is not reached, as far as that is known."""
+        """Reason why it is not reached, as far as that is known."""
         if abs(self.found.standard_errors) < 2:
             return _CHANCE
         known = (

@@ -87,7 +87,7 @@ class AsPrinted:
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """What it has learned."""
+        """Learned parameters."""
         return getattr(self.model, name)
 
 
@@ -193,7 +193,7 @@ def _scores(model: Any, who: IntArray, what: IntArray, truth: FloatArray) -> Rec
 
 
 def _search(model: Any) -> Record:
-    """How EM went, where there is one search for all raters."""
+    """Course of EM, where there is one search for all raters."""
     if not hasattr(model, "objective_path_"):
         return {}
     return {

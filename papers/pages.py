@@ -138,7 +138,7 @@ def make_page(
 
 
 def _provenance(experiment: Experiment, records: Sequence[Record]) -> str:
-    """When and by which sources; results of several commits are counted one by one."""
+    """Date and sources of a page; results of several commits are counted one by one."""
     made: Counter[str] = Counter()
     for record in records:
         commit = record.get("commit")

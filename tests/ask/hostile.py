@@ -87,7 +87,7 @@ def items_of(content, folder):
 
 
 def check_items(items):
-    """What must hold for all items."""
+    """Facts that must hold for all items."""
     assert len(set(items.names)) == len(items.names) >= 2
     for name in items.names:
         assert 0 < len(name) <= LONGEST_NAME

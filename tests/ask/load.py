@@ -24,7 +24,7 @@ LOOK_EVERY = 1.5  # seconds between a page's looks at the ranking
 
 @dataclass
 class Figures:
-    """What the judges saw."""
+    """Times and faults that the judges saw."""
 
     waits: list[float] = field(default_factory=list)
     """seconds from each answer to its next pair"""

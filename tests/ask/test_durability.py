@@ -1,4 +1,4 @@
-"""What was acknowledged is kept, once, whatever happens to the server; short runs of kill and load.
+"""Acknowledged answers are kept, once, whatever happens to the server; short runs of kill and load.
 
 ``python -m tests.ask.kill`` and ``python -m tests.ask.load`` are the long ones.
 """

@@ -1,4 +1,4 @@
-"""What stages hand to each other: curvatures that grow with the rows."""
+"""Curvatures that stages hand to each other grow with the rows."""
 
 import numpy as np
 from numpy.testing import assert_allclose

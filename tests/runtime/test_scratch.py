@@ -112,6 +112,7 @@ def test_links_are_not_followed(tmp_path):
 
 def test_a_folder_that_cannot_be_read_is_no_error(tmp_path):
     remove_abandoned(tmp_path / "nowhere")
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_that_are_written_for_long_are_not_taken_for_abandoned(tmp_path):

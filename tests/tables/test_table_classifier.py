@@ -576,6 +576,7 @@ def test_displays_of_tables_with_gaps_and_new_values(draw, form, half, axes):
     ax = axes()
     draw(model, X, y, ax=ax)
     ax.figure.draw_without_rendering()
+    assert any(each.has_data() for each in ax.figure.axes)
 
 
 def test_slices_of_a_table_are_those_of_the_model(half, axes):

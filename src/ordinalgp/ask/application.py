@@ -114,7 +114,7 @@ class Pages:
         return _static(request.path_params["name"])
 
     async def session(self, request: Request) -> Response:
-        """What a page needs to know once, among it its token."""
+        """Facts that a page asks for once, its token among them."""
         tokens = [check.token for check in self.defences.checks if isinstance(check, PageToken)]
         return _json({**self.service.session(), "token": next(iter(tokens), "")})
 

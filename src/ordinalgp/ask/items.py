@@ -252,7 +252,7 @@ def _is_image_column(table: Table, column: str) -> bool:
 def _all_parts(
     table: Table, shown: Sequence[str], pictures: Sequence[str], key: str, names: Sequence[str]
 ) -> Iterable[tuple[Part, ...]]:
-    """What is shown of each item."""
+    """Parts that are shown of each item."""
     columns = {column: texts(table.columns[column]).tolist() for column in shown}
     for row, name in enumerate(names):
         cells = {column: values[row] for column, values in columns.items()}
@@ -262,7 +262,7 @@ def _all_parts(
 def _parts(
     cells: dict[str, str | None], pictures: Sequence[str], key: str, name: str
 ) -> tuple[Part, ...]:
-    """What is shown of one item; its name if that would be nothing."""
+    """Parts that are shown of one item; its name if there are none."""
     parts = []
     for column, cell in cells.items():
         if cell is None:

@@ -1,4 +1,4 @@
-"""Which pair each judge sees next: there is always one ready, and different judges see others.
+"""The pair that each judge sees next: there is always one ready, and different judges see others.
 
 Pairs come from the last analysis, the most telling first. Where it has none left, the item that
 was asked about least is shown beside one near it in the ranking.

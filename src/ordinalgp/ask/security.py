@@ -110,7 +110,7 @@ def _is_numeric(name: str) -> bool:
 
 @dataclass(frozen=True)
 class SameOrigin:
-    """What changes something comes from our own page, as the browser says.
+    """Changes come from our own page, as the browser says.
 
     Browsers name the origin of such requests. Programs that are no browsers need not.
     """
@@ -129,7 +129,7 @@ class SameOrigin:
 
 @dataclass(frozen=True)
 class PageToken:
-    """What changes something carries the token that our page was given."""
+    """Changes carry the token that our page was given."""
 
     token: str
 

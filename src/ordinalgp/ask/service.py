@@ -154,7 +154,7 @@ class Service:
     # ------------------------------------------------------------------------ the page
 
     def session(self) -> State:
-        """What a page needs to know once."""
+        """Facts that a page asks for once."""
         survey = self.store.survey
         levels = list(reversed(survey.levels))
         return {

@@ -1,4 +1,4 @@
-"""What is asked: the question, the possible answers, and who answers."""
+"""The survey: the question, the possible answers, and who answers."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -445,7 +445,7 @@ def _read_comparisons(
 def _judges_and_counts(
     table: Table, named: _Columns, decimal: str
 ) -> tuple[list[str] | None, FloatArray | None, list[BadCell]]:
-    """Who made each comparison and how often, and the bad cells."""
+    """Judge and count of each comparison, and the bad cells."""
     who, often, bad = None, None, list[BadCell]()
     if named.judge is not None:
         who = texts(table.columns[named.judge]).tolist()

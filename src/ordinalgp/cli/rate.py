@@ -363,7 +363,7 @@ def predict_pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Summary:
-    """What is told of a fitted model."""
+    """Facts that are told of a fitted model."""
 
     model: ordinalgp.CollaborativeOrdinalGP
     items: Rows

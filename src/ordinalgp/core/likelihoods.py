@@ -282,7 +282,7 @@ class Thresholds(Likelihood):
 
 
 class SmoothedProbit(Smoothed):
-    """What an ordinal probit smooths to; sweeps of EP need no third derivative."""
+    """Smoothed ordinal probit; sweeps of EP need no third derivative."""
 
     cut: Interval
     scale: FloatArray

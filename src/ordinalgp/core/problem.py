@@ -45,7 +45,7 @@ class Problem:
 
     @cached_property
     def copied(self) -> BoolArray | None:
-        """Which observations were made more than once; None if there are none."""
+        """Observations that were made more than once; None if there are none."""
         copied = self.counts > 1.0
         return copied if copied.any() else None
 

@@ -1,4 +1,4 @@
-"""What kernels around another kernel have in common."""
+"""Common parts of kernels around another kernel."""
 
 from abc import abstractmethod
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Which approximation a fit was asked for, by three parameters."""
+"""The approximation that three parameters ask for."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,7 +30,7 @@ class Approximation:
     def requested(
         cls, approximation: Any, inducing: Any, neighbours: Any, X: Any, settings: ManyRowsSettings
     ) -> "Approximation":
-        """What was asked for, with rows ``X``; the parameters have been checked."""
+        """The approximation asked for, with rows ``X``; the parameters have been checked."""
         words = asked(approximation, inducing, neighbours)
         chunks = callable(X) or is_dask(X)
         if "exact" in words and chunks:

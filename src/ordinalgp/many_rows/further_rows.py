@@ -43,7 +43,7 @@ def with_further_rows(model: NeighbourGP, new: Chunk, n_jobs: int | None = None)
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """What was a block, as blocks of its own.
+    """Former block as blocks of its own.
 
     Its index leads from the old observations, and then the new rows, to its observations.
     """

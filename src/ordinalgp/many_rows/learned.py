@@ -1,4 +1,4 @@
-"""What the search of one stage hands to that of the next."""
+"""Curvatures that the search of one stage hands to that of the next."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -20,7 +20,7 @@ class Learned:
 
     @classmethod
     def of(cls, task: Any, found: SearchResult, n_rows: float) -> Self:
-        """What a search of a task found."""
+        """Result of the search of a task, for the next stage."""
         return cls(task.at(found.theta), found.curvature, n_rows)
 
     def limits(self, steps: int, gain: float, n_rows: float) -> Limits:

@@ -234,7 +234,7 @@ class NeighbourGP(LatentModel):
 def learned_noise(
     likelihood: Any, rows: BlockedRows, columns: FloatArray, neighbours: int
 ) -> NoiseByRegion | None:
-    """What leave-one-out predictions tell of the noise, if there are more rows than neighbours."""
+    """Noise by region from leave-one-out predictions, if there are more rows than neighbours."""
     if not isinstance(likelihood, OrdinalProbit) or len(rows.X) <= neighbours:
         return None
     left = Moments(columns[:, 2], columns[:, 3])

@@ -203,7 +203,7 @@ def _rougher(task: Task, theta: FloatArray) -> FloatArray:
 
 
 def _notes(found: Found) -> dict[str, Any]:
-    """What a checkpoint keeps of the search."""
+    """State of the search that a checkpoint keeps."""
     likelihood = found.task.likelihood
     bounds = getattr(likelihood, "noise_bounds", None) or ()
     theta, unit = found.task.theta, getattr(likelihood, "unit", 1.0)

@@ -216,7 +216,7 @@ class Neighbours:
         self._until = -float("inf")
 
     def free(self, wanted: int) -> int:
-        """How many of the wanted threads find a free core now."""
+        """Number of the wanted threads that find a free core now."""
         if time.monotonic() < self._until:
             return 1
         for _ in range(_LOOKS):
